@@ -1,0 +1,52 @@
+"""The `midfea` command: one small file for each sub-command."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import typer
+
+from midfea import __version__
+from midfea.cli import demo, evaluate, predict, train
+
+app = typer.Typer(
+    name="midfea",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    help="Learn to classify images from a small labelled set, on a CPU, in minutes.",
+    epilog="Start with [bold]midfea demo[/bold], then: midfea train PHOTOS -o model.midfea",
+)
+for module in (demo, train, predict, evaluate):
+    app.command()(vars(module)[module.__name__.rpartition(".")[2]])
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        print(f"midfea {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _common(
+    version: bool = typer.Option(
+        False, "--version", callback=_show_version, is_eager=True, help="Show the version."
+    ),
+) -> None:
+    pass
+
+
+def main() -> None:
+    """Run the command; what the user can mend is told in one line, without a traceback."""
+    try:
+        app()
+    except (ValueError, OSError) as error:
+        if os.environ.get("MIDFEA_DEBUG"):
+            raise
+        message = " ".join(str(error).split())
+        print(f"midfea: error: {message}", file=sys.stderr)
+        sys.exit(1)
+    except KeyboardInterrupt:
+        print("midfea: interrupted, nothing was written", file=sys.stderr)
+        sys.exit(130)

@@ -1,0 +1,81 @@
+"""Options and outputs that several commands share."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from midfea.datasets import Skipped
+
+
+class Preset(StrEnum):
+    """The bundles of `midfea.estimators.presets`, by name."""
+
+    fast = "fast"
+    paper = "paper"
+    best = "best"
+
+
+Seed = Annotated[int, typer.Option(help="Seed of all random choices: same seed, same result.")]
+Jobs = Annotated[int | None, typer.Option(help="Threads to use. Default: all cores.", min=1)]
+PresetOption = Annotated[
+    Preset, typer.Option(help="fast: seconds. paper: the paper's settings. best: most accurate.")
+]
+Report = Annotated[Path | None, typer.Option(help="Also write a report (one HTML file).")]
+Model = Annotated[Path, typer.Argument(help="A model written by midfea train.", show_default=False)]
+
+
+def warn(message: str) -> None:
+    """A line for the user that is not part of the result."""
+    print(f"midfea: {message}", file=sys.stderr)
+
+
+def warn_skipped(skipped: Sequence[Skipped], total: int, shown: int = 5) -> None:
+    """Name the files that were left out, and count them."""
+    if not skipped:
+        return
+    warn(f"skipped {len(skipped)} of {total} files:")
+    for path, reason in skipped[:shown]:
+        warn(f"  {path}: {reason}")
+    if len(skipped) > shown:
+        warn(f"  ... and {len(skipped) - shown} more")
+
+
+def load_classifier(path: Path) -> Any:
+    """The classifier of a model file."""
+    import midfea
+
+    model = midfea.load(path)
+    if not hasattr(model, "predict_proba"):
+        raise ValueError(f"{path}: holds a {type(model).__name__}, a classifier is needed")
+    return model
+
+
+def read_for(model: Any, paths: Sequence[Path]) -> tuple[list[Any], list[Path], list[Skipped]]:
+    """Images as the model wants them, their files, and the files left out."""
+    from midfea.datasets.folder import read_images
+
+    return read_images(list(paths), model.settings_["max_side"], model.min_side)
+
+
+def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """A table on standard output, numbers to the right; plain text if that is not a terminal."""
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    for index, column in enumerate(columns):
+        table.add_column(column, justify="left" if index == 0 else "right", overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = 200
+    console.print(table)

@@ -1,0 +1,71 @@
+"""What an engine needs to know to turn images into pooled codes; fitted or loaded, never changed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from midfea.images import Grey, rescale
+from midfea.stages.low_level import Padding
+from midfea.stages.pooling import Partition, Pooling
+
+Encoding = Literal["vq", "soft", "llc"]
+Codes = tuple[NDArray[np.int32], NDArray[np.float32] | None]  # words and weights; VQ needs none
+
+
+@dataclass(frozen=True)
+class Chain:
+    """The parameters of Section 2's chain, from the filters to the cells."""
+
+    filters: NDArray[np.float32]
+    codebook: NDArray[np.float32] | None = None
+    rectify: bool = True
+    floor: float = 0.0
+    padding: Padding = "valid"
+    pairs: bool = True
+    window: int = 2
+    scales: tuple[float, ...] = (1.0,)
+    encoding: Encoding = "vq"
+    n_neighbors: int = 5
+    softness: float = 10.0
+    partition: Partition = "pyramid"
+    pooling: Pooling = "max"
+
+    @property
+    def n_components(self) -> int:
+        """Length of a descriptor."""
+        n = len(self.filters)
+        return self.window**2 * (n * (n - 1) // 2 if self.pairs else n)
+
+    def words(self) -> NDArray[np.float32]:
+        """The codebook, which must have been learned."""
+        assert self.codebook is not None
+        return self.codebook
+
+    def scaled(self, image: Grey) -> list[Grey]:
+        """The image at each scale that still holds a descriptor; the largest scale always counts."""
+        copies = [rescale(image, scale) for scale in sorted(self.scales, reverse=True)]
+        least = min_side(self.filters.shape[1], self.window, self.padding)
+        return copies[:1] + [copy for copy in copies[1:] if min(copy.shape) >= least]
+
+
+def min_side(filter_size: int, window: int, padding: Padding) -> int:
+    """Pixels an image needs on its shorter side to hold one descriptor."""
+    maps = 2 * window - 1
+    return maps + filter_size - 1 if padding == "valid" else maps
+
+
+class Engine(Protocol):
+    """One way to compute the chain. All engines give the same results up to rounding."""
+
+    def describe(self, image: Grey, chain: Chain) -> NDArray[np.float32]:
+        """Local descriptors of one image, (height, width, d)."""
+
+    def encode(self, descriptors: NDArray[Any], chain: Chain) -> Codes:
+        """Words and weights of descriptors of any leading shape: (..., k) each, or (...), None."""
+
+    def pooled(self, image: Grey, chain: Chain) -> NDArray[np.float32]:
+        """Codes pooled in the cells, over all scales: (n_cells * n_words,)."""

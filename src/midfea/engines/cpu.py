@@ -1,0 +1,80 @@
+"""The fast engine: numba for the low-level stages, BLAS for the comparison with the words.
+
+Nothing of the size "all descriptors x all words" is ever stored: descriptors go in blocks, so the
+memory for one image is its descriptors plus BLOCK x n_words scores.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from midfea.engines import kernels
+from midfea.engines.chain import Chain, Codes
+from midfea.images import Grey
+from midfea.stages.low_level import FLAT
+from midfea.stages.pooling import partition_levels
+
+BLOCK = 512  # descriptors: with 1000 words their scores take 2 MB and stay in cache
+_UNWEIGHTED = np.empty((0, 0, 0), dtype=np.float32)
+
+
+def describe(image: Grey, chain: Chain) -> NDArray[np.float32]:
+    pixels = np.ascontiguousarray(image, dtype=np.float32)
+    least = FLAT * float(np.abs(pixels).max())
+    if chain.padding == "same":
+        margins = [((k - 1) // 2, k // 2) for k in chain.filters.shape[1:]]
+        pixels = np.pad(pixels, margins, mode="symmetric")
+    pooled = kernels.soft_convolution_pooled(pixels, chain.filters, chain.rectify, least, chain.floor)
+    return kernels.assemble(pooled, chain.pairs, chain.window)
+
+
+def encode(descriptors: NDArray[Any], chain: Chain) -> Codes:
+    flat = descriptors.reshape(-1, descriptors.shape[-1])
+    shape = descriptors.shape[:-1]
+    k = 1 if chain.encoding == "vq" else chain.n_neighbors
+    words = _nearest_words(flat, chain.words(), k)
+    if chain.encoding == "vq":
+        return words.reshape(shape), None
+    if chain.encoding == "soft":
+        weights = kernels.soft_weights(flat, chain.words(), words, chain.softness)
+    else:
+        weights = kernels.llc_weights(flat, chain.words(), words, 1e-4)
+    return words.reshape(*shape, k), weights.reshape(*shape, k)
+
+
+def _nearest_words(
+    flat: NDArray[np.float32], codebook: NDArray[np.float32], k: int
+) -> NDArray[np.int32]:
+    half = np.einsum("ij,ij->i", codebook, codebook) / np.float32(2)
+    words = np.zeros((len(flat), k), dtype=np.int32)
+    scores = np.empty((min(BLOCK, len(flat)), len(codebook)), dtype=np.float32)
+    for start in range(0, len(flat), BLOCK):
+        part = flat[start : start + BLOCK]
+        block = scores[: len(part)]
+        np.matmul(part, codebook.T, out=block)
+        kernels.best_words(block, half, words[start : start + BLOCK])
+    return words
+
+
+def pooled(image: Grey, chain: Chain) -> NDArray[np.float32]:
+    n_words = len(chain.words())
+    cells, full_shape = _UNWEIGHTED, None
+    for copy in chain.scaled(image):
+        words, weights = encode(describe(copy, chain), chain)
+        full_shape = full_shape or (words.shape[0], words.shape[1])
+        levels = partition_levels(chain.partition, words.shape, full_shape)
+        if not cells.size:
+            n_cells = sum(len(rows) * len(columns) for rows, columns in levels)
+            cells = np.zeros((n_cells, n_words), dtype=np.float32)
+        if weights is None:
+            words, weights = words[..., None], _UNWEIGHTED
+        start = 0
+        for rows, columns in levels:
+            stop = start + len(rows) * len(columns)
+            maximum = chain.pooling == "max"
+            kernels.pool_level(words, weights, rows, columns, maximum, cells[start:stop])
+            start = stop
+    return cells.ravel()

@@ -1,0 +1,120 @@
+"""`MidFeaClassifier`: images to labels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import assert_all_finite, check_is_fitted, column_or_1d
+
+from midfea.estimators.base import MidFeaBase
+from midfea.images import Images
+from midfea.learning import linear_svm
+
+C_GRID = (0.1, 1.0, 10.0, 100.0)
+N_FOLDS = 3
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class MidFeaClassifier(ClassifierMixin, MidFeaBase):
+    """Images to labels: `MidFea` features and a linear SVM with calibrated probabilities.
+
+    Parameters
+    ----------
+    C : penalty of the SVM's errors, or "cv" to choose it among 0.1, 1, 10 and 100 by
+        cross-validation on the training images.
+
+    All other parameters are those of `MidFea`.
+
+    Attributes
+    ----------
+    classes_ : the labels, sorted
+    coef_, intercept_ : the SVM, (n_classes, n_features) and (n_classes,); one row for two classes
+    C_ : the penalty in force
+    cv_accuracy_ : share of the training images classified rightly by SVMs that did not see them
+    held_out_predictions_ : what those SVMs said of each training image (not kept in model files)
+    temperature_ : factor that turns decision values into probabilities (softmax)
+
+    and those of `MidFea`.
+
+    Examples
+    --------
+    >>> from midfea import MidFeaClassifier
+    >>> from midfea.datasets import load_surfaces
+    >>> data = load_surfaces(n_per_class=20, random_state=0)
+    >>> model = MidFeaClassifier(preset="fast", n_words=100, random_state=0)
+    >>> model = model.fit(data.images[:80], data.target[:80])
+    >>> model.score(data.images[80:], data.target[80:]) > 0.6
+    True
+    """
+
+    C: float | Literal["cv"] = 1.0
+
+    def fit(self, images: Any, y: Any) -> MidFeaClassifier:
+        """Learn the features from the images, then the classifier from images and labels."""
+        checked = Images(images)
+        numbers = self._encode_labels(y, len(checked))
+        if self.C != "cv" and not (isinstance(self.C, int | float) and self.C > 0):
+            raise ValueError(f'C must be above zero or "cv", got {self.C!r}')
+        with self._bars():
+            self._learn_chain(checked)
+            self._fit_svm(self._features(checked), numbers)
+        return self
+
+    def _encode_labels(self, y: Any, n_images: int) -> NDArray[np.intp]:
+        if y is None:
+            raise ValueError(
+                "labels are needed: MidFeaClassifier requires y to be passed, but the target y is None"
+            )
+        y = column_or_1d(y, warn=True)
+        if len(y) != n_images:
+            raise ValueError(
+                f"got {n_images} images but {len(y)} labels: Found input variables with "
+                f"inconsistent numbers of samples: [{n_images}, {len(y)}]"
+            )
+        assert_all_finite(y, input_name="y")
+        check_classification_targets(y)
+        self.classes_, numbers = np.unique(y, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError(
+                f"all labels are {self.classes_[0]!r}: a classifier needs two classes or more, "
+                "got one class"
+            )
+        return numbers
+
+    def _fit_svm(self, features: NDArray[np.float32], numbers: NDArray[np.intp]) -> None:
+        """The SVM on all samples; its C and the temperature from samples held out in turn."""
+        candidates = C_GRID if self.C == "cv" else (float(self.C),)
+        seed = self.random_state if isinstance(self.random_state, int) else 0
+        margins = linear_svm.held_out_margins(features, numbers, candidates, N_FOLDS, seed)
+        answers = [linear_svm.margins_to_scores(m).argmax(axis=1) for m in margins]
+        held_out = np.isfinite(margins[0, :, 0])  # a class's only sample cannot be
+        right = [(answer == numbers)[held_out] for answer in answers]
+        best = int(np.argmax([r.sum() for r in right]))
+        self.C_ = candidates[best]
+        self.cv_accuracy_ = float(right[best].mean()) if held_out.any() else float("nan")
+        self.held_out_predictions_ = self.classes_[answers[best]]
+        self.temperature_ = linear_svm.fit_temperature(margins[best], numbers)
+        weights, self.intercept_ = linear_svm.fit_linear_svm(features, numbers, self.C_)
+        self.coef_ = np.ascontiguousarray(weights.T)
+
+    def decision_function(self, images: Any) -> NDArray[np.float32]:
+        """Decision values, (n, n_classes); for two classes (n,), positive for the second."""
+        check_is_fitted(self, "coef_")
+        with self._bars():
+            features = self._features(Images(images))
+        margins = features @ self.coef_.T + self.intercept_
+        return margins[:, 0] if len(self.coef_) == 1 else margins
+
+    def predict(self, images: Any) -> NDArray[Any]:
+        """The label of each image."""
+        scores = linear_svm.margins_to_scores(self.decision_function(images))
+        return self.classes_[scores.argmax(axis=1)]
+
+    def predict_proba(self, images: Any) -> NDArray[np.float64]:
+        """Probability of each class, (n, n_classes), columns in the order of `classes_`."""
+        return linear_svm.probabilities(self.decision_function(images), self.temperature_)

@@ -1,0 +1,97 @@
+"""`MidFeaRegressor`: images to numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import RegressorMixin
+from sklearn.linear_model import RidgeCV
+from sklearn.model_selection import GridSearchCV
+from sklearn.svm import LinearSVR
+from sklearn.utils.validation import assert_all_finite, check_is_fitted, column_or_1d
+
+from midfea.estimators.base import MidFeaBase
+from midfea.images import Images
+
+ALPHAS = tuple(float(a) for a in np.logspace(-3, 2, 11))
+C_GRID = (0.1, 1.0, 10.0)
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class MidFeaRegressor(RegressorMixin, MidFeaBase):
+    """Images to numbers, such as an age: `MidFea` features and a linear regression.
+
+    Parameters
+    ----------
+    regression : "ridge", its penalty chosen by leave-one-out on the training images, or "svr", a
+        linear support vector regression (robust to outliers), its C chosen by cross-validation.
+
+    All other parameters are those of `MidFea`.
+
+    Attributes
+    ----------
+    coef_, intercept_ : the linear model, (n_features,) and a float
+
+    and those of `MidFea`.
+
+    Examples
+    --------
+    >>> from midfea import MidFeaRegressor
+    >>> from midfea.datasets import load_surfaces
+    >>> data = load_surfaces(n_per_class=5, random_state=0)
+    >>> brightness = data.images.mean(axis=(1, 2))
+    >>> model = MidFeaRegressor(preset="fast", n_words=50, random_state=0)
+    >>> model.fit(data.images, brightness).predict(data.images[:2]).shape
+    (2,)
+    """
+
+    regression: Literal["ridge", "svr"] = "ridge"
+
+    def fit(self, images: Any, y: Any) -> MidFeaRegressor:
+        """Learn the features from the images, then the regression from images and numbers."""
+        checked = Images(images)
+        target = self._check_target(y, len(checked))
+        if self.regression not in ("ridge", "svr"):
+            raise ValueError(f'regression is "ridge" or "svr", got {self.regression!r}')
+        with self._bars():
+            self._learn_chain(checked)
+            self._fit_linear(self._features(checked), target)
+        return self
+
+    def _check_target(self, y: Any, n_images: int) -> NDArray[np.float64]:
+        if y is None:
+            raise ValueError(
+                "numbers are needed: MidFeaRegressor requires y to be passed, but the target y is None"
+            )
+        target = column_or_1d(y, warn=True).astype(np.float64)
+        assert_all_finite(target, input_name="y")
+        if len(target) != n_images:
+            raise ValueError(
+                f"got {n_images} images but {len(target)} numbers: Found input variables with "
+                f"inconsistent numbers of samples: [{n_images}, {len(target)}]"
+            )
+        return target
+
+    def _fit_linear(self, features: NDArray[np.float32], target: NDArray[np.float64]) -> None:
+        center, spread = target.mean(), target.std() or 1.0
+        scaled = (target - center) / spread
+        if self.regression == "ridge":
+            model = RidgeCV(ALPHAS).fit(features.astype(np.float64), scaled)
+        else:
+            svr = LinearSVR(random_state=0, max_iter=200_000)
+            n_folds = min(3, len(target))
+            search = GridSearchCV(svr, {"C": C_GRID}, cv=n_folds) if n_folds > 1 else svr
+            fitted = search.fit(features, scaled)
+            model = getattr(fitted, "best_estimator_", fitted)
+        self.coef_ = (model.coef_ * spread).astype(np.float32)
+        self.intercept_ = float(np.ravel(model.intercept_)[0] * spread + center)
+
+    def predict(self, images: Any) -> NDArray[np.float64]:
+        """The number of each image."""
+        check_is_fitted(self, "coef_")
+        with self._bars():
+            features = self._features(Images(images))
+        return features.astype(np.float64) @ self.coef_ + self.intercept_

@@ -1,0 +1,72 @@
+"""Progress of long work: library code says `track(...)`, whoever runs it decides what is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TypeVar
+
+Report = Callable[[str, int, int], None]  # what is being done, steps done, steps in all
+T = TypeVar("T")
+
+_report: ContextVar[Report | None] = ContextVar("midfea_progress", default=None)
+
+
+def track(items: Iterable[T], what: str, total: int) -> Iterator[T]:
+    """The items themselves, each one reported when it is done."""
+    report = _report.get()
+    if report is None:
+        yield from items
+        return
+    report(what, 0, total)
+    for done, item in enumerate(items, start=1):
+        yield item
+        report(what, min(done, total), total)
+
+
+@contextmanager
+def reporting_to(report: Report | None) -> Iterator[None]:
+    """Within this context `track` reports here."""
+    token = _report.set(report)
+    try:
+        yield
+    finally:
+        _report.reset(token)
+
+
+@contextmanager
+def progress_bars(shown: bool = True) -> Iterator[None]:
+    """Bars with the time left on standard error; nothing if that is not a terminal."""
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    console = Console(stderr=True)
+    if not shown or not console.is_terminal or _report.get() is not None:
+        yield
+        return
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console) as bars:
+        tasks: dict[str, int] = {}
+
+        def report(what: str, done: int, total: int) -> None:
+            if what not in tasks:
+                tasks[what] = bars.add_task(what, total=total)
+            bars.update(tasks[what], completed=done, total=total)  # type: ignore[arg-type]
+
+        with reporting_to(report):
+            yield

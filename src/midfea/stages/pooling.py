@@ -1,0 +1,111 @@
+"""Codes to one vector: pooling in the cells of a partition of the image (Section 2.2, footnote 4)."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+# "pyramid": 1x1, 2x2 and 4x4 cells; (rows, columns): one grid; {"size": pixels, "step": pixels}:
+# overlapping square cells, such as the paper's 8x8-pixel ones for FG-NET.
+Partition = Literal["pyramid"] | tuple[int, int] | dict[str, int]
+Pooling = Literal["max", "sum"]
+Level = tuple[NDArray[np.int64], NDArray[np.int64]]
+
+STRIDE = 2  # pixels between neighbouring descriptors, left by the 2x2 pooling
+
+
+def pool_cells(
+    words: NDArray[Any],
+    n_words: int,
+    partition: Partition = "pyramid",
+    *,
+    weights: NDArray[Any] | None = None,
+    pooling: Pooling = "max",
+    full_shape: tuple[int, int] | None = None,
+) -> NDArray[np.float32]:
+    """Maximum (or sum) of each word's weights in each cell, the cells one after the other.
+
+    Parameters
+    ----------
+    words : int array (height, width), the word of each descriptor; with `weights`, both (h, w, k)
+    n_words : size of the codebook
+    partition : "pyramid", (rows, columns), or {"size": pixels, "step": pixels} for overlapping cells
+    pooling : "max" as in the paper. A word that is absent counts as zero, so the result is never
+        negative (LLC weights may be). "sum" counts.
+    full_shape : the grid on which the cells are laid out, if `words` comes from a smaller copy of
+        the image; the cells then cover the same parts of the image.
+
+    Returns
+    -------
+    pooled : float32 array (n_cells * n_words,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from midfea.stages import pool_cells
+    >>> pool_cells(np.array([[0, 1], [2, 2]]), 3, (2, 1)).reshape(2, 3).tolist()
+    [[1.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
+    """
+    words = np.asarray(words)
+    if weights is None:
+        words, weights = words[..., None], np.ones((*words.shape, 1), dtype=np.float32)
+    if pooling not in ("max", "sum"):
+        raise ValueError(f'pooling is "max" or "sum", got {pooling!r}')
+    collect = np.maximum.at if pooling == "max" else np.add.at
+    cells = []
+    for rows, columns in partition_levels(partition, words.shape[:2], full_shape):
+        for top, bottom in rows:
+            for left, right in columns:
+                cell = np.zeros(n_words, dtype=np.float32)
+                inside = np.s_[top:bottom, left:right]
+                collect(cell, words[inside].ravel(), weights[inside].ravel())
+                cells.append(cell)
+    return np.concatenate(cells)
+
+
+def partition_levels(
+    partition: Partition,
+    shape: tuple[int, ...],
+    full_shape: tuple[int, int] | None = None,
+) -> list[Level]:
+    """The cells as products of row and column intervals, a pair of (n, 2) arrays for each level."""
+    full = full_shape or (shape[0], shape[1])
+    scaled = []
+    for level in _full_levels(partition, full):
+        rows, columns = (
+            bounds * side // whole for bounds, side, whole in zip(level, shape, full, strict=False)
+        )
+        scaled.append((rows, columns))
+    return scaled
+
+
+def _full_levels(partition: Partition, full: tuple[int, int]) -> list[Level]:
+    if isinstance(partition, dict) and set(partition) == {"size", "step"}:
+        size, step = (round(partition[name] / STRIDE) for name in ("size", "step"))
+        if size < 1 or step < 1:
+            raise ValueError(f"cells need a size and a step of {STRIDE} pixels or more: {partition}")
+        return [(_overlapping(full[0], size, step), _overlapping(full[1], size, step))]
+    if isinstance(partition, str) and partition == "pyramid":
+        return [(_divided(full[0], n), _divided(full[1], n)) for n in (1, 2, 4)]
+    if isinstance(partition, tuple | list) and len(partition) == 2 and min(partition) >= 1:
+        return [(_divided(full[0], partition[0]), _divided(full[1], partition[1]))]
+    raise ValueError(
+        'partition is "pyramid", (rows, columns) or {"size": pixels, "step": pixels}, '
+        f"got {partition!r}"
+    )
+
+
+def _divided(length: int, parts: int) -> NDArray[np.int64]:
+    """`parts` intervals side by side, as equal as can be; empty ones where length < parts."""
+    edges = np.arange(parts + 1, dtype=np.int64) * length // parts
+    return np.stack([edges[:-1], edges[1:]], axis=1)
+
+
+def _overlapping(length: int, size: int, step: int) -> NDArray[np.int64]:
+    """Intervals of one size, the last one stretched to the border."""
+    starts = np.arange(0, max(length - size, 0) + 1, step, dtype=np.int64)
+    bounds = np.stack([starts, starts + size], axis=1)
+    bounds[-1, 1] = length
+    return bounds

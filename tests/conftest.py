@@ -1,0 +1,41 @@
+"""Shared inputs: small drawn images, and the real ones where MIDFEA_DATA names their folder."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from midfea.datasets import load_surfaces
+
+
+@pytest.fixture(scope="session")
+def surfaces():
+    """A few drawn images of three kinds, labelled with their names."""
+    data = load_surfaces(n_per_class=12, size=64, random_state=3)
+    chosen = np.isin(data.target, (0, 3, 5))  # scratches, pits, scale: easy to tell apart
+    return data.images[chosen], np.array(data.target_names)[data.target[chosen]]
+
+
+@pytest.fixture(scope="session")
+def mixed_images():
+    """Images of different shapes, odd sizes among them, one flat in part."""
+    drawn = load_surfaces(n_per_class=2, size=80, random_state=1).images
+    shapes = [(80, 80), (51, 64), (64, 33), (47, 79), (80, 41), (60, 60)]
+    images = [
+        np.ascontiguousarray(image[:height, :width])
+        for image, (height, width) in zip(drawn, shapes, strict=False)
+    ]
+    images[0] = images[0].copy()
+    images[0][10:50, 10:50] = 200
+    return images
+
+
+@pytest.fixture(scope="session")
+def data_dir():
+    folder = os.environ.get("MIDFEA_DATA")
+    if not folder:
+        pytest.skip("MIDFEA_DATA is not set: the real images are not part of the project")
+    path = Path(folder)
+    assert path.is_dir(), f"MIDFEA_DATA={folder} is no folder"
+    return path

@@ -1,0 +1,109 @@
+"""Every engine gives what the plain stages give, on the same images."""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+
+from midfea import MidFea, stages
+from midfea.engines import Chain, get_engine, kernels
+from midfea.images import Images
+
+CHAINS = {
+    "paper": {},
+    "fast": {"pairs": False, "window": 4, "encoding": "llc", "floor": 0.5},
+    "soft": {"encoding": "soft", "scales": (1.0, 0.71, 0.5), "partition": (3, 3)},
+    "same": {"padding": "same", "rectify": False, "pooling": "sum"},
+    "overlapping": {"encoding": "llc", "partition": {"size": 8, "step": 4}, "scales": (1.0, 0.5)},
+    "one pixel windows": {"window": 1, "n_neighbors": 1, "encoding": "soft"},
+}
+
+
+def make_chain(images, **options):
+    filters = stages.learn_filters(images, 9, 7, n_patches=5000, random_state=0)
+    chain = Chain(filters, **options)
+    descriptors = np.concatenate(
+        [get_engine("reference").describe(i, chain).reshape(-1, chain.n_components) for i in images]
+    )
+    codebook = stages.kmeans(descriptors, 60, max_iter=5, random_state=0)
+    return Chain(filters, codebook, **options)
+
+
+def assert_same_words(mine, theirs, descriptors, codebook):
+    """Equal, but for words whose squared distances differ by less than 1e-5."""
+    differ = np.flatnonzero(mine.ravel() != theirs.ravel())
+    flat = descriptors.reshape(-1, codebook.shape[1]).astype(float)
+    for i in differ:
+        a, b = (((flat[i] - codebook[words.ravel()[i]]) ** 2).sum() for words in (mine, theirs))
+        assert abs(a - b) < 1e-5
+    assert len(differ) <= 0.001 * mine.size
+
+
+def compare(images, chain):
+    reference, cpu = get_engine("reference"), get_engine("cpu")
+    for image in images:
+        plain = reference.describe(image, chain)
+        np.testing.assert_allclose(cpu.describe(image, chain), plain, atol=1e-5)
+        nearest = chain if chain.encoding == "vq" else Chain(chain.filters, chain.codebook)
+        words, _ = cpu.encode(plain, nearest)
+        assert_same_words(words, reference.encode(plain, nearest)[0], plain, chain.codebook)
+
+
+@pytest.mark.parametrize("name", CHAINS)
+def test_cpu_equals_reference(mixed_images, name):
+    chain = make_chain(mixed_images, **CHAINS[name])
+    compare(mixed_images, chain)
+    for image in mixed_images:
+        mine = get_engine("cpu").pooled(image, chain)
+        plain = get_engine("reference").pooled(image, chain)
+        # A tie decided the other way changes single entries; nothing else may differ.
+        assert (np.abs(mine - plain) > 1e-3).mean() < 0.002
+        assert mine.dtype == plain.dtype == np.float32
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.uint16])
+def test_other_pixel_types(mixed_images, dtype):
+    images = [(image / 255).astype(dtype) if dtype != np.uint16 else image.astype(dtype) * 257
+              for image in mixed_images]  # fmt: skip
+    chain = make_chain(images)
+    for image in images:
+        plain = get_engine("reference").describe(image, chain)
+        mine = get_engine("cpu").describe(image, chain)
+        # Not exact as for 8-bit pixels: faint texture may be rounded differently here and there.
+        assert np.quantile(np.abs(mine - plain), 0.999) < 1e-3
+
+
+@pytest.mark.data
+def test_cpu_equals_reference_on_real_images(data_dir):
+    """Must show: maps and descriptors to 1e-5, words equal except ties within 1e-5."""
+    folder = data_dir / "caltech101" / "101_ObjectCategories"
+    paths = [str(next(c.glob("*0001.jpg"))) for c in sorted(folder.iterdir())][::4]
+    model = MidFea(n_words=500, projection=None, random_state=0, n_samples=20_000).fit(paths)
+    chain = model._chain
+    images = [Images(paths).grey(i, 150) for i in range(len(paths))]
+    for image in images:
+        maps = stages.max_pool_3d(stages.soft_convolution(image, chain.filters), pairs=False)
+        fused = kernels.soft_convolution_pooled(
+            image.astype(np.float32), chain.filters, True, 1e-5 * image.max(), 0.0
+        )
+        np.testing.assert_allclose(fused.transpose(1, 2, 0), maps, atol=1e-5)
+    compare(images, chain)
+
+
+def test_unknown_engine():
+    with pytest.raises(ValueError, match="engine is one of"):
+        get_engine("quantum")
+
+
+def test_memory_is_not_descriptors_times_words():
+    """Blocks: 10,000 descriptors x 5,000 words would be 200 MB of scores."""
+    rng = np.random.RandomState(0)
+    codebook = rng.rand(5000, 16).astype(np.float32)
+    descriptors = rng.rand(10_000, 16).astype(np.float32)
+    chain = Chain(rng.rand(2, 3, 3).astype(np.float32), codebook)
+    get_engine("cpu").encode(descriptors[:10], chain)
+    tracemalloc.start()
+    get_engine("cpu").encode(descriptors, chain)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 20e6

@@ -1,0 +1,71 @@
+"""The SVM solves scikit-learn's LinearSVC problem; its probabilities mean what they say."""
+
+import numpy as np
+import pytest
+from sklearn.svm import LinearSVC
+
+from midfea.learning import linear_svm
+
+
+def problem(n, p, n_classes, seed=0):
+    rng = np.random.RandomState(seed)
+    y = np.arange(n) % n_classes
+    x = rng.randn(n, p) + 1.5 * rng.randn(n_classes, p)[y]
+    return (x / np.linalg.norm(x, axis=1, keepdims=True)).astype(np.float32), y
+
+
+@pytest.mark.parametrize("C", [0.1, 1.0, 30.0])
+@pytest.mark.parametrize("shape", [(200, 20, 2), (120, 400, 5), (300, 30, 4)])
+def test_agrees_with_liblinear(shape, C):
+    x, y = problem(*shape)
+    weights, intercepts = linear_svm.fit_linear_svm(x, y, C)
+    other = LinearSVC(C=C, tol=1e-8, max_iter=1_000_000).fit(x, y)
+    scale = np.abs(other.coef_).max()
+    np.testing.assert_allclose(weights.T, other.coef_, atol=1e-3 * scale)
+    np.testing.assert_allclose(intercepts, other.intercept_, atol=2e-3 * scale)
+
+
+def test_with_and_without_the_gram_matrix(monkeypatch):
+    x, y = problem(150, 300, 3)
+    with_gram = linear_svm.fit_linear_svm(x, y, 1.0)[0]
+    held_out = linear_svm.held_out_margins(x, y, (0.1, 1.0), 3, 0)
+    monkeypatch.setattr(linear_svm, "GRAM_LIMIT", 0)
+    np.testing.assert_allclose(linear_svm.fit_linear_svm(x, y, 1.0)[0], with_gram, atol=2e-3)
+    again = linear_svm.held_out_margins(x, y, (0.1, 1.0), 3, 0)
+    np.testing.assert_allclose(again, held_out, atol=5e-3)
+
+
+def test_held_out_margins_come_from_svms_that_did_not_see_the_sample():
+    x, y = problem(90, 40, 3)
+    margins = linear_svm.held_out_margins(x, y, (1.0,), 3, 0)[0]
+    for train, test in linear_svm.folds(y, 3, 0):
+        weights, intercepts = linear_svm.fit_linear_svm(x[train], y[train], 1.0)
+        np.testing.assert_allclose(margins[test], x[test] @ weights + intercepts, atol=5e-3)
+
+
+def test_lonely_samples_are_never_held_out():
+    y = np.array([0, 0, 0, 1, 1, 1, 2])
+    for train, test in linear_svm.folds(y, 3, 0):
+        assert 6 in train
+        assert 6 not in test
+    assert linear_svm.folds(np.array([0, 1, 2]), 3, 0) == []
+
+
+def test_temperature_recovers_known_probabilities():
+    """Labels drawn from softmax(3 * margins): the fitted factor must be 3."""
+    rng = np.random.RandomState(0)
+    margins = rng.randn(20_000, 4)
+    chances = linear_svm.probabilities(margins, 3.0)
+    y = (chances.cumsum(axis=1) > rng.rand(len(chances), 1)).argmax(axis=1)
+    assert linear_svm.fit_temperature(margins, y) == pytest.approx(3.0, rel=0.05)
+    assert linear_svm.fit_temperature(np.full((3, 2), np.nan), np.array([0, 1, 1])) == 1.0
+
+
+def test_two_classes_have_one_column():
+    x, y = problem(40, 10, 2)
+    weights, intercepts = linear_svm.fit_linear_svm(x, y, 1.0)
+    assert weights.shape == (10, 1)
+    margins = (x @ weights + intercepts)[:, 0]
+    chances = linear_svm.probabilities(margins, 2.0)
+    np.testing.assert_allclose(chances.sum(axis=1), 1)
+    np.testing.assert_array_equal(chances.argmax(axis=1), (margins > 0).astype(int))

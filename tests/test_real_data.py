@@ -1,0 +1,50 @@
+"""The paper's own data, where MIDFEA_DATA names the folder that holds it; see README."""
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from midfea import MidFeaClassifier
+
+pytestmark = pytest.mark.data
+PAPER_FACES = {"n_words": 500, "partition": (3, 3), "projection": None}
+
+
+def say(capsys, line):
+    with capsys.disabled():
+        print(f"\n{line}")
+
+
+def test_ar_faces_session_1_to_session_2(data_dir, capsys):
+    """ar/M-001-01.png: sex, person, view; views 1 to 7 are session 1, 14 to 20 session 2."""
+    paths = np.array(sorted((data_dir / "ar").glob("*.png")))
+    people = np.array([path.name[:5] for path in paths])
+    first = np.array([int(path.name[6:8]) <= 7 for path in paths])
+    accuracies = []
+    for seed in range(3):
+        model = MidFeaClassifier(**PAPER_FACES, random_state=seed)
+        model.fit(list(paths[first]), people[first])
+        accuracies.append(model.score(list(paths[~first]), people[~first]))
+    mean, deviation = np.mean(accuracies), np.std(accuracies)
+    say(capsys, f"AR faces, session 1 to 2, 3 seeds: {mean:.1%} (deviation {deviation:.1%})")
+    assert mean >= 0.965
+
+
+def test_extended_yale_b_half_and_half(data_dir, capsys):
+    """extended_yale_b/CroppedYale/yaleB01/*.pgm, reduced to 96x84."""
+    folders = sorted((data_dir / "extended_yale_b" / "CroppedYale").iterdir())
+    paths = [path for folder in folders for path in sorted(folder.glob("*.pgm"))]
+    images = np.stack([np.asarray(Image.open(p).resize((84, 96), Image.Resampling.BOX)) for p in paths])
+    people = np.array([path.parent.name for path in paths])
+    accuracies = []
+    for seed in range(3):
+        rng = np.random.RandomState(seed)
+        train = np.zeros(len(people), dtype=bool)
+        for person in np.unique(people):
+            members = rng.permutation(np.flatnonzero(people == person))
+            train[members[: len(members) // 2]] = True
+        model = MidFeaClassifier(**PAPER_FACES, random_state=seed).fit(images[train], people[train])
+        accuracies.append(model.score(images[~train], people[~train]))
+    mean, deviation = np.mean(accuracies), np.std(accuracies)
+    say(capsys, f"Extended Yale B, half/half, 3 splits: {mean:.2%} (deviation {deviation:.2%})")
+    assert mean >= 0.993
