@@ -92,10 +92,10 @@ def test_feature_maps_hold_every_stage(surfaces):
     model = MidFea(**SMALL).fit(surfaces[0])
     maps = model.feature_maps(surfaces[0][3])
     shapes = {name: value.shape for name, value in maps.items()}
-    assert shapes["soft_convolution"] == shapes["convolution"] == (58, 58, 9)
-    assert shapes["max_pool_3d"] == (29, 29, 36)
-    assert shapes["descriptors"] == (28, 28, 144)
-    assert shapes["words"] == (28, 28)
+    assert shapes["soft_convolution"] == shapes["convolution"] == (64, 64, 9)
+    assert shapes["max_pool_3d"] == (32, 32, 36)
+    assert shapes["descriptors"] == (31, 31, 144)
+    assert shapes["words"] == (31, 31)
     np.testing.assert_allclose(maps["features"], model.transform(surfaces[0][3:4])[0], atol=1e-4)
     renormalized = midfea.stages.normalize_maps(maps["thresholded"], 1e-6)
     np.testing.assert_allclose(renormalized, maps["soft_convolution"], atol=1e-6)
@@ -239,12 +239,12 @@ def test_wrong_parameters_are_named(surfaces, parameter, value):
 class TestBadImages:
     def test_too_small(self, surfaces, tmp_path):
         model = MidFea(**SMALL).fit(surfaces[0])
-        with pytest.raises(ValueError, match="image 1 has 3x3 pixels, at least 9x9"):
+        with pytest.raises(ValueError, match="image 1 has 3x3 pixels, at least 7x7"):
             model.transform([surfaces[0][0], np.zeros((3, 3))])
 
     def test_smallest_image_that_works(self, surfaces):
         model = MidFea(**SMALL, scales=(1.0, 0.5)).fit(surfaces[0])
-        assert np.isfinite(model.transform([surfaces[0][0][:9, :9]])).all()
+        assert np.isfinite(model.transform([surfaces[0][0][:7, :7]])).all()
 
     def test_flat_image_is_zero_or_finite(self, surfaces):
         model = MidFea(**SMALL).fit(surfaces[0])

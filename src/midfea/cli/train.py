@@ -79,4 +79,4 @@ def _check_classes(target: object, names: list[str], folder: Path) -> None:
         warn(f"the folder {name!r} holds no usable image and is left out")
     for name, count in zip(found, counts, strict=True):
         if count < 5:
-            warn(f"the class {name!r} has only {count} image{'s'[: count > 1]}: add more if you can")
+            warn(f"the class {name!r} has few images ({count}): add more if you can")

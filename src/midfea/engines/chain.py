@@ -55,7 +55,7 @@ class Chain:
 def min_side(filter_size: int, window: int, padding: Padding) -> int:
     """Pixels an image needs on its shorter side to hold one descriptor."""
     maps = 2 * window - 1
-    return maps + filter_size - 1 if padding == "valid" else maps
+    return maps + filter_size - 1 if padding == "valid" else max(maps, filter_size)
 
 
 class Engine(Protocol):

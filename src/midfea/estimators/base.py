@@ -44,7 +44,7 @@ class MidFeaBase(BaseEstimator):
     filter_method: FilterMethod = "whitened"
     rectify: bool = True
     floor: float = 0.0
-    padding: Padding = "valid"
+    padding: Padding = "same"
     pairs: bool = True
     window: int = 2
     scales: tuple[float, ...] = (1.0,)

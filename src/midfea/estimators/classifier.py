@@ -52,7 +52,7 @@ class MidFeaClassifier(ClassifierMixin, MidFeaBase):
     True
     """
 
-    C: float | Literal["cv"] = 1.0
+    C: float | Literal["cv"] = 10.0
 
     def fit(self, images: Any, y: Any) -> MidFeaClassifier:
         """Learn the features from the images, then the classifier from images and labels."""

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
+from scipy.special import expit, logit
 
 Array = NDArray[Any]
 Product = Callable[[Array], Array]
@@ -50,60 +50,92 @@ def update_encoder(
     W: Array,
     b: Array,
     *,
-    ridge: float = 1e-6,
-    balance: float = 1.0,
+    ridge: float = 1e-5,
     max_iter: int = 0,
     product: Product | None = None,
+    memory: dict[str, tuple[Array, Array]] | None = None,
 ) -> tuple[Array, Array]:
     """W and b with a squared error |H - sigmoid(W X + b 1^T)|^2 no larger than before, per neuron.
 
     Neurons that `logistic_start` serves better than the present W, b begin anew from there. Then up to
-    `max_iter` Gauss-Newton steps lower the squared error itself.
+    `max_iter` Gauss-Newton steps lower the squared error itself. `ridge` is relative to the samples'
+    mean squared length. `product` is `gram_product(X)`, if it is at hand. A `memory` kept from call to
+    call lets the logistic regression go on from its last solution, which saves most of its work.
     """
     product = product or gram_product(X)
+    ridge *= float(np.einsum("ij,ij->", X, X, dtype=np.float64)) / X.shape[1] + 1
+    A, shift, fresh = logistic_start(product, H, ridge, {} if memory is None else memory)
     Z = W @ X + b[:, None]
-    A, fresh = logistic_start(product, H, ridge, balance=balance)
     squared_error = _squared_error(H)
     everyone = np.arange(len(H))
     better = squared_error(fresh, everyone)[0] < squared_error(Z, everyone)[0]
-    Z = np.where(better[:, None], fresh, Z)
-    base = np.where(better[:, None], 0, W), np.where(better, 0, b)
-    A *= better[:, None]
+    Z[better] = fresh[better]
+    A[~better] = 0
+    W, b = np.where(better[:, None], 0, W), np.where(better, shift, b)
     if max_iter:
-        more, Z = newton(product, squared_error, np.zeros_like(Z), Z, 0.0, max_iter=max_iter)
+        more, _ = newton(product, squared_error, np.zeros_like(Z), Z, 0.0, max_iter=max_iter)
         A += more
-    return base[0] + A @ X.T, base[1] + A.sum(axis=1)
+    return W + A @ X.T, b + A.sum(axis=1)
 
 
 def _squared_error(H: Array) -> Loss:
     def loss(z: Array, rows: NDArray[np.intp]) -> tuple[NDArray[np.float64], Array, Array]:
         s = expit(z)
         error, slope = s - H[rows], s * (1 - s)
-        values = np.einsum("ij,ij->i", error, error).astype(np.float64)
-        return values, 2 * error * slope, 2 * slope * slope
+        return _dot(error, error), 2 * error * slope, 2 * slope * slope
 
     return loss
 
 
 def logistic_start(
-    product: Product, H: Array, ridge: float, *, balance: float = 1.0, max_iter: int = 20
-) -> tuple[Array, Array]:
-    """Coefficients A (d, N) of W = A X^T, b = A 1 by ridge logistic regression, and W X + b 1^T.
+    product: Product, H: Array, ridge: float, memory: dict[str, tuple[Array, Array]]
+) -> tuple[Array, Array, Array]:
+    """Coefficients A (d, N) and shifts o (d,) of W = A X^T, b = A 1 + o; and W X + b 1^T.
 
-    Per neuron the loss is the mean over the samples of
-
-        weight * (softplus(z) - t z) + ridge * mean(diag(X^T X) + 1) * |(w, b)|^2 / 2
-
-    with t = H clipped to 0 .. 1 and weights that grow from 1 at t = 0 to the `balance`-th power of
-    the ratio of negatives to positives at t = 1: a ridge starves rare positives otherwise.
+    Logistic regression on whether a neuron fires, then a gain and a shift for each neuron that bring
+    its answers to the level of H. How strongly each sample drives it is left out: an encoder asked
+    for that, with more dimensions than samples, learns the samples by heart. The gain only softens.
     """
-    targets = np.clip(H, 0, 1)
-    n = H.shape[1]
-    peaks = targets.max(axis=1, keepdims=True)
-    share = np.divide(targets, peaks, out=np.zeros_like(targets), where=peaks > 0)
-    mean = share.mean(axis=1, keepdims=True)
-    ratio = np.clip((1 - mean) / np.maximum(mean, 1 / n), 1, n).astype(H.dtype) ** balance
-    weights = 1 + (ratio - 1) * share
+    targets = firing(H)
+    A, Z = logistic_regression(product, targets, ridge, memory.get("last"))
+    memory["last"] = A, Z
+    gain, shift = _calibration(Z, np.clip(H, 0, 1), targets)
+    return gain[:, None] * A, shift, gain[:, None] * Z + shift[:, None]
+
+
+def firing(H: Array) -> Array:
+    """0 where a neuron is silent, 1 where it fires, by its own usual level or 1 if that is less.
+
+    The usual level is the mean of the positive codes, weighted by themselves. Up to a quarter of it
+    is silence, from three quarters on it is firing.
+    """
+    positive = np.maximum(H, 0)
+    total = positive.sum(axis=1, keepdims=True)
+    squares = np.einsum("ij,ij->i", positive, positive)[:, None]
+    level = np.divide(squares, total, out=np.ones_like(total), where=total > 0)
+    return np.clip(2 * positive / np.clip(level, 1e-6, 1) - 0.5, 0, 1)
+
+
+def logistic_regression(
+    product: Product,
+    targets: Array,
+    ridge: float,
+    start: tuple[Array, Array] | None = None,
+    *,
+    balance: float = 0.5,
+    max_iter: int = 10,
+    tol: float = 1e-2,
+) -> tuple[Array, Array]:
+    """Coefficients A (d, N) of W = A X^T, b = A 1, and W X + b 1^T, for targets from 0 to 1.
+
+    Per neuron the value is the weighted mean over the samples of softplus(z) - t z, plus
+    ridge / 2 |(w, b)|^2. The weights grow with the target from 1 to the `balance`-th power of the
+    number of negatives for each positive: a ridge starves rare positives otherwise.
+    """
+    n = targets.shape[1]
+    mean = targets.mean(axis=1, keepdims=True)
+    ratio = np.clip((1 - mean) / np.maximum(mean, 1 / n), 1, n).astype(targets.dtype)
+    weights = 1 + (ratio**balance - 1) * targets
     weights /= weights.sum(axis=1, keepdims=True)
 
     def loss(z: Array, rows: NDArray[np.intp]) -> tuple[NDArray[np.float64], Array, Array]:
@@ -112,8 +144,50 @@ def logistic_start(
         values = w * (np.logaddexp(0, z) - t * z)
         return values.sum(axis=1, dtype=np.float64), w * (s - t), w * s * (1 - s)
 
-    start = np.zeros_like(H)
-    return newton(product, loss, start, np.zeros_like(H), ridge, max_iter=max_iter)
+    A, Z = start or (np.zeros_like(targets), np.zeros_like(targets))
+    return newton(product, loss, A, Z, ridge, max_iter=max_iter, tol=tol)
+
+
+def _calibration(Z: Array, H: Array, targets: Array, max_iter: int = 10) -> tuple[Array, Array]:
+    """Gain (at most 1) and shift with a small squared error |H - sigmoid(gain Z + shift)|^2.
+
+    They start where the mean answers to silent and to firing samples are right.
+    """
+    one = np.ones((1, Z.shape[1]), dtype=Z.dtype)
+
+    def mean(values: Array, of: Array) -> Array:
+        return np.einsum("ij,ij->i", values, of) / np.maximum(of.sum(axis=1), 1e-6)
+
+    low = logit(np.clip(mean(H, one - targets), 1e-3, 0.99))
+    high = logit(np.clip(mean(H, targets), 1e-3, 0.99))
+    below, above = mean(Z, one - targets), mean(Z, targets)
+    gain = np.clip((high - low) / np.maximum(above - below, 1e-6), 1e-3, 1)
+    shift = np.where(gain < 1, np.where(targets.any(axis=1), high - gain * above, low), 0)
+    squared_error = _squared_error(H)
+    everyone = np.arange(len(Z))
+    damping = np.full(len(Z), 1e-2, dtype=Z.dtype)
+
+    def answers(gain: Array, shift: Array) -> Any:
+        return squared_error(gain[:, None] * Z + shift[:, None], everyone)
+
+    value, slope, curvature = answers(gain, shift)
+    for _ in range(max_iter):
+        by_gain, by_shift = _dot(slope, Z), slope.sum(axis=1)
+        bent = curvature * Z
+        a, c, e = _dot(bent, Z), bent.sum(axis=1), curvature.sum(axis=1)
+        a, e = a * (1 + damping) + 1e-9, e * (1 + damping) + 1e-9
+        determinant = a * e - c * c
+        new_gain = gain - ((e * by_gain - c * by_shift) / determinant).astype(Z.dtype)
+        new_shift = shift - ((a * by_shift - c * by_gain) / determinant).astype(Z.dtype)
+        new_gain = np.clip(new_gain, 1e-3, 1)
+        reached = answers(new_gain, new_shift)
+        good = reached[0] < value
+        gain, shift = np.where(good, new_gain, gain), np.where(good, new_shift, shift)
+        damping = np.where(good, damping / 3, damping * 4)
+        value = np.where(good, reached[0], value)
+        slope = np.where(good[:, None], reached[1], slope)
+        curvature = np.where(good[:, None], reached[2], curvature)
+    return gain, shift
 
 
 def newton(
@@ -124,7 +198,7 @@ def newton(
     ridge: float,
     *,
     max_iter: int = 20,
-    max_cg: int = 30,
+    max_cg: int = 15,
     tol: float = 1e-3,
 ) -> tuple[Array, Array]:
     """Minimise loss(Z) + ridge |w|^2 / 2 for every neuron; Z changes with A as `product` says.

@@ -100,7 +100,5 @@ def _update(
         labels[worst] = empty
         counts = np.bincount(labels, minlength=n_clusters)
     signs = np.ones(len(points), dtype=np.float32) if signs is None else signs
-    members = sp.csr_array(
-        (signs, labels, np.arange(len(points) + 1)), shape=(len(points), n_clusters)
-    )
+    members = sp.csr_array((signs, labels, np.arange(len(points) + 1)), shape=(len(points), n_clusters))
     return (members.T @ points) / np.maximum(counts, 1).astype(np.float32)[:, None]

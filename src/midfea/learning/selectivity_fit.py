@@ -1,0 +1,183 @@
+"""Starts of the neuron-selectivity layer (the appendix's last section), and the rounds from there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logit
+
+from midfea.learning.encoder import gram_product, update_encoder
+from midfea.learning.selectivity import Layer, Weights, objective_terms, update_D, update_H
+from midfea.learning.selectivity_plain import plain_D, plain_encoder, plain_H
+from midfea.stages.kmeans import kmeans
+
+Array = NDArray[Any]
+Terms = dict[str, float]
+Init = Literal["kmeans", "similarity", "random"]
+Solver = Literal["proximal", "by class", "plain"]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How the rounds are made.
+
+    solver : "proximal" (all classes' codes at once), "by class" (each class's convex problem solved in
+        turn) or "plain" (the appendix's gradient steps).
+    inner_iter : steps for H within a round, and for D and W, b too if the solver is "plain".
+    encoder_iter : squared-error steps for W, b after their logistic start, within a round.
+    ridge : of that start; see `midfea.learning.encoder.update_encoder`.
+    """
+
+    solver: Solver = "proximal"
+    max_iter: int = 6
+    tol: float = 1e-3
+    inner_iter: int = 30
+    encoder_iter: int = 0
+    ridge: float = 1e-5
+    nonnegative: bool = False
+
+
+def make_start(
+    init: Init, X: Array, blocks: Sequence[slice], n_neurons: int, rng: np.random.RandomState
+) -> Layer:
+    """D, H by the method named; W = 0 and the best b, so that no sigmoid is saturated.
+
+    "random": non-negative D and H. "similarity", the appendix's other start: D from k-means in each
+    class, H from 1 / |d - x|. "kmeans": the same, but a class's samples begin with its own neurons
+    only; the similarities are so much alike that the separation of the classes starts out enormous.
+    """
+    if init == "random":
+        D = rng.uniform(size=(len(X), n_neurons)).astype(X.dtype)
+        H = rng.uniform(size=(n_neurons, X.shape[1])).astype(X.dtype)
+    else:
+        D, owners = _class_centres(X, blocks, n_neurons, rng)
+        D /= np.maximum(np.linalg.norm(D, axis=0), np.finfo(X.dtype).tiny)
+        squares = (D**2).sum(axis=0)[:, None] + (X**2).sum(axis=0) - 2 * D.T @ X
+        # A sample that is a neuron's centre would be infinitely similar to it.
+        H = 1 / np.sqrt(np.maximum(squares, 1e-3))
+        if init == "kmeans":
+            for number, c in enumerate(blocks):
+                H[~owners[:, number], c] = 0
+    # A centre at zero, of constant features say, has no direction: any will do.
+    lengths = np.linalg.norm(D, axis=0)
+    D[:, lengths < 0.5] = len(D) ** -0.5
+    D /= np.linalg.norm(D, axis=0)
+    H /= np.linalg.norm(H, axis=0)
+    means = np.clip(H.mean(axis=1), 1e-3, 1 - 1e-3)
+    return Layer(D, H, np.zeros((n_neurons, len(X)), dtype=X.dtype), logit(means))
+
+
+def _class_centres(
+    X: Array, blocks: Sequence[slice], n_neurons: int, rng: np.random.RandomState
+) -> tuple[Array, NDArray[np.bool_]]:
+    """Centres (p, n_neurons), and which neurons serve which class (n_neurons, n_classes).
+
+    The neurons are dealt out evenly. Fewer neurons than classes: centres of the classes' means. More
+    neurons in a class than samples: samples again, a little displaced.
+    """
+    n_classes = len(blocks)
+    if n_neurons < n_classes:
+        means = np.stack([X[:, c].mean(axis=1) for c in blocks])
+        centres = kmeans(means, n_neurons, random_state=rng)
+        distances = ((means[None] - centres[:, None]) ** 2).sum(axis=2)
+        return centres.T.astype(X.dtype), distances == distances.min(axis=0)
+    edges = np.arange(n_classes + 1) * n_neurons // n_classes
+    columns = []
+    for c, k in zip(blocks, np.diff(edges), strict=True):
+        points = X[:, c].T
+        centres = kmeans(points, min(k, len(points)), random_state=rng)
+        again = points[rng.randint(len(points), size=k - len(centres))]
+        noise = rng.normal(scale=0.1 * points.std() + 1e-3, size=again.shape)
+        columns += [centres, again + noise]
+    neurons = np.arange(n_neurons)[:, None]
+    owners = (edges[:-1] <= neurons) & (neurons < edges[1:])
+    return np.concatenate(columns).T.astype(X.dtype), owners
+
+
+def rounds(
+    X: Array,
+    blocks: Sequence[slice],
+    layer: Layer,
+    weights: Weights,
+    settings: Settings,
+    on_step: Callable[[str, Terms], None] | None = None,
+) -> Iterator[tuple[Layer, Terms]]:
+    """The layer and the terms of its objective after each round: H, then D, then W and b.
+
+    `on_step` is told the block just updated, "H", "D" or "W, b", and the terms. No step but the plain
+    ones raises the objective: one that does so, which rounding alone can cause, is not taken. Ends
+    after `max_iter` rounds, or one that gains less than `tol` of the objective.
+    """
+    step = _plain_step if settings.solver == "plain" else _step
+    encoder: dict[str, Any] = {}
+    if settings.solver != "plain":
+        encoder = {"product": gram_product(X), "memory": {}}
+    terms = objective_terms(X, blocks, layer, weights)
+    for _ in range(settings.max_iter):
+        before = sum(terms.values())
+        for block in ("H", "D", "W, b"):
+            moved = step(block, X, blocks, layer, weights, settings, encoder)
+            reached = objective_terms(X, blocks, moved, weights)
+            if settings.solver == "plain" or sum(reached.values()) <= sum(terms.values()):
+                layer, terms = moved, reached
+            if on_step is not None:
+                on_step(block, terms)
+        yield layer, terms
+        if before - sum(terms.values()) <= settings.tol * before and settings.solver != "plain":
+            return
+
+
+def _step(
+    block: str,
+    X: Array,
+    blocks: Sequence[slice],
+    layer: Layer,
+    weights: Weights,
+    settings: Settings,
+    encoder: dict[str, Any],
+) -> Layer:
+    if block == "H":
+        H = update_H(
+            X,
+            blocks,
+            layer,
+            weights,
+            method="by class" if settings.solver == "by class" else "together",
+            nonnegative=settings.nonnegative,
+            max_iter=settings.inner_iter,
+            tol=settings.tol / 10,
+        )
+        return layer._replace(H=H)
+    if block == "D":
+        return layer._replace(D=update_D(X, layer, tol=settings.tol / 10))
+    W, b = update_encoder(
+        X,
+        layer.H,
+        layer.W,
+        layer.b,
+        ridge=settings.ridge,
+        max_iter=settings.encoder_iter,
+        **encoder,
+    )
+    return layer._replace(W=W, b=b)
+
+
+def _plain_step(
+    block: str,
+    X: Array,
+    blocks: Sequence[slice],
+    layer: Layer,
+    weights: Weights,
+    settings: Settings,
+    encoder: dict[str, Any],
+) -> Layer:
+    if block == "H":
+        return layer._replace(H=plain_H(X, blocks, layer, weights, settings.inner_iter))
+    if block == "D":
+        return layer._replace(D=plain_D(X, layer, settings.inner_iter))
+    W, b = plain_encoder(X, layer, settings.inner_iter)
+    return layer._replace(W=W, b=b)
