@@ -44,7 +44,8 @@ def main() -> None:
         images = make_images(Path(folder) / "images.npy", arguments.images, arguments.side)
         labels = np.arange(len(images)) % 120 // 20
         print(
-            f"{len(images)} images of {arguments.side}x{arguments.side}, {images.nbytes / 1e9:.2f} GB on disk"
+            f"{len(images)} images of {arguments.side}x{arguments.side}, "
+            f"{images.nbytes / 1e9:.2f} GB on disk"
         )
         for model in (
             MidFea(random_state=0, verbose=True),

@@ -35,6 +35,7 @@ Blocks = Sequence[slice]
 
 COLUMNS_LIMIT = 256  # neurons up to which D is updated column by column
 BACKTRACKS = 40
+MEMORY = 4  # steps among which the value must fall
 IDLE = 20  # steps in a row that gain nothing but rounding: the codes have settled
 
 
@@ -307,33 +308,40 @@ def proximal_descent(
     max_iter: int,
     tol: float,
 ) -> Array:
-    """Steps of the length that the last change of the gradient suggests (Barzilai and Borwein), each
-    halved until the value falls by a share of what the step promises."""
+    """Steps of the length that the last change of the gradient suggests (Barzilai and Borwein).
+
+    Such steps are fast because they may go up now and then: one is halved only until its value is below
+    the largest of the last few by a share of what it promises. The best codes met are returned, so
+    that the whole never goes up.
+    """
     value = smooth.value(H) + lam * row_norms(H, blocks)
     gradient = smooth.gradient(H)
     rounding = 4 * float(np.finfo(H.dtype).eps)
     length = 1 / max(_largest_slope(smooth, H, gradient), rounding)
-    idle = 0
+    best, lowest, idle = H, value, 0
+    recent = [value]
     for _ in range(max_iter):
         for _ in range(BACKTRACKS):
             moved = shrink_rows(H - H.dtype.type(length) * gradient, blocks, length * lam, nonnegative)
             change = moved - H
             squared = _squares(change)
-            reached = smooth.value(moved) + lam * row_norms(moved, blocks)
-            if reached <= value - 1e-4 / length * squared + rounding * abs(value):
+            value = smooth.value(moved) + lam * row_norms(moved, blocks)
+            if value <= max(recent) - 1e-4 / length * squared + rounding * abs(lowest):
                 break
             length /= 2
         else:
-            return H
-        H, previous = moved, value
-        value = min(reached, value)
-        idle = idle + 1 if previous - reached <= rounding * abs(previous) else 0
-        if previous - reached < tol * abs(previous) or squared == 0 or idle == IDLE:
+            break
+        H, gain = moved, lowest - value
+        recent = [*recent[1 - MEMORY :], value]
+        if gain > 0:
+            best, lowest = H, value
+        idle = idle + 1 if gain <= max(tol, rounding) * abs(lowest) else 0
+        if squared == 0 or idle == (IDLE if tol == 0 else MEMORY):
             break
         old, gradient = gradient, smooth.gradient(H)
         bent = float(np.einsum("ij,ij->", change, gradient - old, dtype=np.float64))
         length = squared / bent if bent > 0 else 2 * length
-    return H
+    return best
 
 
 def _largest_slope(smooth: _Together | _OneClass, H: Array, gradient: Array) -> float:

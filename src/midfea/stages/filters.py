@@ -36,8 +36,8 @@ def learn_filters(
     images : grey images (height, width), of any sizes
     method : "whitened" takes contrast-normalised patches, whitens them (ZCA), clusters their
         directions and maps the centres back through the whitening: edges and bars of all
-        directions, without mean. "raw" takes the centres of the patches as they are, which is the paper's
-        wording; most of them differ in brightness only.
+        directions, without mean. "raw" takes the centres of the patches as they are, which is the
+        paper's wording; most of them differ in brightness only.
     n_patches : at most so many patches in all, spread evenly over the images
 
     Returns
