@@ -114,7 +114,7 @@ def random_problem(seed, dtype=np.float64):
     counts[0] += 2
     X, y, _ = problem(seed, p=rng.randint(2, 40), counts=counts, dtype=dtype)
     X *= rng.choice([1, 3, 10])
-    weights = Weights(*rng.choice([0.1, 1.0, 5.0], size=4))
+    weights = Weights(*rng.choice([0.1, 1.0, 5.0], size=4).tolist())
     return X, class_blocks(y), rng.randint(1, 15), weights, rng
 
 
@@ -357,7 +357,8 @@ def blobs(n_classes=4, n=6, p=15, seed=0):
 def test_float_type_is_kept(dtype, solver, init):
     X, y = blobs()
     X = X.astype(dtype)
-    model = NeuronSelectivity(5, solver=solver, init=init, random_state=0, max_iter=2).fit(X, y)
+    options = {"solver": solver, "init": init, "max_iter": 2, "alpha": np.float64(0.9)}
+    model = NeuronSelectivity(5, random_state=0, **options).fit(X, y)
     h = model.transform(X)
     for array in (h, model.W_, model.b_, model.D_, model.H_, model.inverse_transform(h)):
         assert array.dtype == dtype

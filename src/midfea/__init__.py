@@ -1,7 +1,8 @@
 """midfea: learn to classify images from a small labelled set, on a CPU, in minutes.
 
 See `MidFeaClassifier` (images to labels), `MidFeaRegressor` (images to numbers), `MidFea` (images to
-features), `load` (a saved model), and `midfea.stages` (the steps one by one).
+features), `NeuronSelectivity` (any features to class-specific neurons), `load` (a saved model), and
+`midfea.stages` (the steps one by one).
 """
 
 from __future__ import annotations
@@ -16,20 +17,30 @@ _HOMES = {
     "MidFea": "midfea.estimators.transformer",
     "MidFeaClassifier": "midfea.estimators.classifier",
     "MidFeaRegressor": "midfea.estimators.regressor",
+    "NeuronSelectivity": "midfea.estimators.neuron_selectivity",
     "load": "midfea.model_file",
     "datasets": "",
     "stages": "",
 }
 
-__all__ = ["MidFea", "MidFeaClassifier", "MidFeaRegressor", "datasets", "load", "stages"]
+__all__ = [
+    "MidFea",
+    "MidFeaClassifier",
+    "MidFeaRegressor",
+    "NeuronSelectivity",
+    "datasets",
+    "load",
+    "stages",
+]
 
 
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'midfea' has no attribute {name!r}")
     home = _HOMES[name]
-    value = getattr(importlib.import_module(home), name) if home else None
-    return value if home else importlib.import_module(f"midfea.{name}")
+    if not home:
+        return importlib.import_module(f"midfea.{name}")
+    return getattr(importlib.import_module(home), name)
 
 
 def __dir__() -> list[str]:

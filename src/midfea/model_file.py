@@ -18,8 +18,10 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
+from sklearn.base import clone
 
 from midfea.engines import Chain
+from midfea.estimators.neuron_selectivity import NeuronSelectivity
 from midfea.estimators.presets import check
 from midfea.files import replacing
 
@@ -40,6 +42,10 @@ ARRAYS = {
     "MidFeaClassifier": ("coef_", "intercept_"),
     "MidFeaRegressor": ("coef_",),
 }
+
+
+# Of the neuron-selectivity layer; the codes of the training samples are not kept.
+LAYER_ARRAYS = ("W_", "b_", "D_", "selectivity_")
 
 
 class ModelFileError(ValueError):
@@ -74,6 +80,10 @@ def save_model(model: Any, path: str | os.PathLike[str]) -> None:
     if model.projection_mean_ is not None:
         arrays["projection_mean"] = model.projection_mean_
     arrays |= {key: getattr(model, key) for key in ARRAYS[name]}
+    layer = getattr(model, "selectivity_", None)
+    if layer is not None:
+        description["selectivity"] = _plain(layer.get_params())
+        arrays |= {f"selectivity.{key}": getattr(layer, key) for key in LAYER_ARRAYS}
     if name == "MidFeaClassifier":
         description["classes"] = _plain(model.classes_.tolist())
         description["classes_kind"] = model.classes_.dtype.kind
@@ -144,6 +154,11 @@ def _restore(description: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> An
     model = cls(**_typed(description["params"]))
     model.settings_ = _typed(description["settings"])
     check(model.settings_)
+    if "selectivity" in model.settings_:
+        model.selectivity_ = _layer(description, arrays)
+        model.selectivity = model.settings_["selectivity"] = model.selectivity_ and clone(
+            model.selectivity_
+        )
     model.filters_ = _take(arrays, "filters")
     model.codebook_ = _take(arrays, "codebook")
     model.n_cells_ = int(description["n_cells"])
@@ -187,6 +202,17 @@ def _projection(description: dict[str, Any], arrays: dict[str, NDArray[Any]]) ->
     return matrix
 
 
+def _layer(description: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Any:
+    """The neuron-selectivity layer, ready to transform."""
+    if "selectivity" not in description:
+        return None
+    layer = NeuronSelectivity(**description["selectivity"])
+    for key in LAYER_ARRAYS:
+        setattr(layer, key, _take(arrays, f"selectivity.{key}"))
+    layer.n_features_in_ = layer.W_.shape[1]
+    return layer
+
+
 def _check_shapes(model: Any) -> None:
     """Every array has the shape that the settings imply, so that nothing can fail later."""
     settings = model.settings_
@@ -201,11 +227,23 @@ def _check_shapes(model: Any) -> None:
         expected["projection_"] = (n_codes, model.projection_.shape[1])
     if model.projection_mean_ is not None:
         expected["projection_mean_"] = (n_codes,)
+    n_inputs = model._n_features_out
+    layer = getattr(model, "selectivity_", None)
+    if layer is not None:
+        n_neurons = len(layer.W_)
+        _require_shapes(
+            layer, {"W_": (n_neurons, n_inputs), "b_": (n_neurons,), "D_": (n_inputs, n_neurons)}
+        )
+        n_inputs = n_neurons
     if hasattr(model, "classes_"):
         rows = 1 if len(model.classes_) == 2 else len(model.classes_)
-        expected |= {"coef_": (rows, model._n_features_out), "intercept_": (rows,)}
+        expected |= {"coef_": (rows, n_inputs), "intercept_": (rows,)}
     elif hasattr(model, "coef_"):
-        expected["coef_"] = (model._n_features_out,)
+        expected["coef_"] = (n_inputs,)
+    _require_shapes(model, expected)
+
+
+def _require_shapes(model: Any, expected: dict[str, tuple[int, ...]]) -> None:
     for key, shape in expected.items():
         if getattr(model, key).shape != shape:
             raise ModelFileError(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -12,6 +14,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import assert_all_finite, check_is_fitted, column_or_1d
 
 from midfea.estimators.base import MidFeaBase
+from midfea.estimators.neuron_selectivity import NeuronSelectivity
+from midfea.estimators.selective import activations, fit_layer
 from midfea.images import Images
 from midfea.learning import linear_svm
 
@@ -27,6 +31,8 @@ class MidFeaClassifier(ClassifierMixin, MidFeaBase):
     ----------
     C : penalty of the SVM's errors, or "cv" to choose it among 0.1, 1, 10 and 100 by
         cross-validation on the training images.
+    selectivity : a neuron-selectivity layer between features and SVM (Section 3): a
+        `NeuronSelectivity`, or the number of its neurons. None: no layer.
 
     All other parameters are those of `MidFea`.
 
@@ -37,6 +43,7 @@ class MidFeaClassifier(ClassifierMixin, MidFeaBase):
     C_ : the penalty in force
     cv_accuracy_ : share of the training images classified rightly by SVMs that did not see them
     held_out_predictions_ : what those SVMs said of each training image (not kept in model files)
+    selectivity_ : the fitted `NeuronSelectivity`, or None
     temperature_ : factor that turns decision values into probabilities (softmax)
 
     and those of `MidFea`.
@@ -53,6 +60,7 @@ class MidFeaClassifier(ClassifierMixin, MidFeaBase):
     """
 
     C: float | Literal["cv"] = 10.0
+    selectivity: NeuronSelectivity | int | None = None
 
     def fit(self, images: Any, y: Any) -> MidFeaClassifier:
         """Learn the features from the images, then the classifier from images and labels."""
@@ -90,7 +98,10 @@ class MidFeaClassifier(ClassifierMixin, MidFeaBase):
         """The SVM on all samples; its C and the temperature from samples held out in turn."""
         candidates = C_GRID if self.C == "cv" else (float(self.C),)
         seed = self.random_state if isinstance(self.random_state, int) else 0
-        margins = linear_svm.held_out_margins(features, numbers, candidates, N_FOLDS, seed)
+        layered = self.selectivity is not None
+        margins = linear_svm.held_out_margins(
+            features, numbers, candidates, N_FOLDS, seed, self._learn_layer if layered else None
+        )
         answers = [linear_svm.margins_to_scores(m).argmax(axis=1) for m in margins]
         held_out = np.isfinite(margins[0, :, 0])  # a class's only sample cannot be
         right = [(answer == numbers)[held_out] for answer in answers]
@@ -99,15 +110,20 @@ class MidFeaClassifier(ClassifierMixin, MidFeaBase):
         self.cv_accuracy_ = float(right[best].mean()) if held_out.any() else float("nan")
         self.held_out_predictions_ = self.classes_[answers[best]]
         self.temperature_ = linear_svm.fit_temperature(margins[best], numbers)
-        weights, self.intercept_ = linear_svm.fit_linear_svm(features, numbers, self.C_)
+        self.selectivity_ = fit_layer(self, features, numbers) if layered else None
+        inputs = activations(self.selectivity_, features)
+        weights, self.intercept_ = linear_svm.fit_linear_svm(inputs, numbers, self.C_)
         self.coef_ = np.ascontiguousarray(weights.T)
+
+    def _learn_layer(self, features: Any, numbers: Any) -> Callable[[Any], Any]:
+        return partial(activations, fit_layer(self, features, numbers))
 
     def decision_function(self, images: Any) -> NDArray[np.float32]:
         """Decision values, (n, n_classes); for two classes (n,), positive for the second."""
         check_is_fitted(self, "coef_")
         with self._bars():
             features = self._features(Images(images))
-        margins = features @ self.coef_.T + self.intercept_
+        margins = activations(self.selectivity_, features) @ self.coef_.T + self.intercept_
         return margins[:, 0] if len(self.coef_) == 1 else margins
 
     def predict(self, images: Any) -> NDArray[Any]:

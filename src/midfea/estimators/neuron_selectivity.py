@@ -133,7 +133,7 @@ class NeuronSelectivity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         blocks = class_blocks(numbers[order])
         columns = np.ascontiguousarray(X[order].T)
         layer = self._start(columns, blocks, d, order)
-        weights = Weights(self.alpha, self.beta, self.gamma, self.lam)
+        weights = Weights(*map(float, (self.alpha, self.beta, self.gamma, self.lam)))
         settings = Settings(
             solver=self.solver,
             max_iter=self.max_iter,

@@ -14,6 +14,8 @@ from sklearn.svm import LinearSVR
 from sklearn.utils.validation import assert_all_finite, check_is_fitted, column_or_1d
 
 from midfea.estimators.base import MidFeaBase
+from midfea.estimators.neuron_selectivity import NeuronSelectivity
+from midfea.estimators.selective import activations, fit_layer
 from midfea.images import Images
 
 ALPHAS = tuple(float(a) for a in np.logspace(-3, 2, 11))
@@ -26,14 +28,20 @@ class MidFeaRegressor(RegressorMixin, MidFeaBase):
 
     Parameters
     ----------
-    regression : "ridge", its penalty chosen by leave-one-out on the training images, or "svr", a
-        linear support vector regression (robust to outliers), its C chosen by cross-validation.
+    regression : "ridge", its penalty chosen by leave-one-out on the training images; "svr", a
+        linear support vector regression (robust to outliers), its C chosen by cross-validation; or
+        "expectation", with `selectivity`: the mean number of the classes that the neurons stand
+        for, weighted by their activations.
+    selectivity : a neuron-selectivity layer between features and regression (Section 3): a
+        `NeuronSelectivity`, or the number of its neurons. Numbers, such as ages, serve as its
+        classes, or equally filled ranges of them: at most 100, of four samples or more on average.
 
     All other parameters are those of `MidFea`.
 
     Attributes
     ----------
     coef_, intercept_ : the linear model, (n_features,) and a float
+    selectivity_ : the fitted `NeuronSelectivity`, or None
 
     and those of `MidFea`.
 
@@ -48,17 +56,23 @@ class MidFeaRegressor(RegressorMixin, MidFeaBase):
     (2,)
     """
 
-    regression: Literal["ridge", "svr"] = "ridge"
+    regression: Literal["ridge", "svr", "expectation"] = "ridge"
+    selectivity: NeuronSelectivity | int | None = None
 
     def fit(self, images: Any, y: Any) -> MidFeaRegressor:
         """Learn the features from the images, then the regression from images and numbers."""
         checked = Images(images)
         target = self._check_target(y, len(checked))
-        if self.regression not in ("ridge", "svr"):
-            raise ValueError(f'regression is "ridge" or "svr", got {self.regression!r}')
+        if self.regression not in ("ridge", "svr", "expectation"):
+            raise ValueError(f'regression is "ridge", "svr" or "expectation", got {self.regression!r}')
+        if self.regression == "expectation" and self.selectivity is None:
+            raise ValueError('regression="expectation" needs neurons: give selectivity as well')
         with self._bars():
             self._learn_chain(checked)
-            self._fit_linear(self._features(checked), target)
+            features = self._features(checked)
+            layered = self.selectivity is not None
+            self.selectivity_ = fit_layer(self, features, _as_classes(target)) if layered else None
+            self._fit_linear(activations(self.selectivity_, features), target)
         return self
 
     def _check_target(self, y: Any, n_images: int) -> NDArray[np.float64]:
@@ -76,6 +90,11 @@ class MidFeaRegressor(RegressorMixin, MidFeaBase):
         return target
 
     def _fit_linear(self, features: NDArray[np.float32], target: NDArray[np.float64]) -> None:
+        if self.regression == "expectation":
+            # What each neuron stands for: the mean number of the samples that it responds to.
+            self.coef_ = (features.T @ target / features.sum(axis=0)).astype(np.float32)
+            self.intercept_ = 0.0
+            return
         center, spread = target.mean(), target.std() or 1.0
         scaled = (target - center) / spread
         if self.regression == "ridge":
@@ -94,4 +113,17 @@ class MidFeaRegressor(RegressorMixin, MidFeaBase):
         check_is_fitted(self, "coef_")
         with self._bars():
             features = self._features(Images(images))
-        return features.astype(np.float64) @ self.coef_ + self.intercept_
+        inputs = activations(self.selectivity_, features).astype(np.float64)
+        if self.settings_["regression"] == "expectation":
+            inputs /= inputs.sum(axis=1, keepdims=True)
+        return inputs @ self.coef_ + self.intercept_
+
+
+def _as_classes(target: NDArray[np.float64]) -> NDArray[np.intp]:
+    """Numbers as classes: their own, or ranges that hold about as many samples each."""
+    at_most = min(100, max(2, len(target) // 4))
+    values, classes = np.unique(target, return_inverse=True)
+    if len(values) <= at_most:
+        return classes
+    edges = np.quantile(target, np.linspace(0, 1, at_most + 1)[1:-1])
+    return np.unique(np.searchsorted(edges, target), return_inverse=True)[1]

@@ -24,6 +24,7 @@ from sklearn.model_selection import StratifiedKFold
 
 Floats = NDArray[Any]  # float32 throughout
 Product = Callable[[Floats], Floats]
+LearnLayer = Callable[[Floats, NDArray[np.intp]], Callable[[Floats], Floats]]
 
 GRAM_LIMIT = 12_000  # samples: their Gram matrix takes 576 MB
 
@@ -39,29 +40,36 @@ def fit_linear_svm(features: Floats, y: NDArray[np.intp], C: float) -> tuple[Flo
 
 
 def held_out_margins(
-    features: Floats, y: NDArray[np.intp], Cs: Sequence[float], n_folds: int, seed: int
+    features: Floats,
+    y: NDArray[np.intp],
+    Cs: Sequence[float],
+    n_folds: int,
+    seed: int,
+    learn_layer: LearnLayer | None = None,
 ) -> NDArray[np.float32]:
     """Decision values of each sample by SVMs that did not see it, for each C: (len(Cs), n, k).
 
-    A class with fewer samples than folds is always absent from some fold's training part (or, with
-    one sample, NaN is all that can be said of it).
+    NaN for a sample that is the only one of its class. With `learn_layer`, which returns a function
+    of features learned from samples and labels, that too is learned anew without the samples held
+    out: activations of samples whose labels it has seen would promise too much.
     """
     margins = np.full((len(Cs), len(y), _targets(y).shape[1]), np.nan, dtype=np.float32)
-    whole = features @ features.T + 1 if len(y) <= GRAM_LIMIT else None
+    shared = features @ features.T + 1 if len(y) <= GRAM_LIMIT and learn_layer is None else None
     for train, test in folds(y, n_folds, seed):
-        if whole is None:
-            train_product = _gram_product(features[train])
-        else:
-            block = whole[np.ix_(train, train)]
-            train_product = block.__matmul__
-        targets = _targets(y)[train]
+        layer = learn_layer(features[train], y[train]) if learn_layer else _unchanged
+        inputs = layer(features[train])
+        product = _gram_product(inputs) if shared is None else shared[np.ix_(train, train)].__matmul__
         for row, C in zip(margins, Cs, strict=True):
-            alpha = _solve(train_product, targets, C)
-            if whole is None:
-                row[test] = features[test] @ (features[train].T @ alpha) + alpha.sum(axis=0)
+            alpha = _solve(product, _targets(y)[train], C)
+            if shared is None:
+                row[test] = layer(features[test]) @ (inputs.T @ alpha) + alpha.sum(axis=0)
             else:
-                row[test] = whole[np.ix_(test, train)] @ alpha
+                row[test] = shared[np.ix_(test, train)] @ alpha
     return margins
+
+
+def _unchanged(features: Floats) -> Floats:
+    return features
 
 
 def folds(
