@@ -14,15 +14,19 @@ _report: ContextVar[Report | None] = ContextVar("midfea_progress", default=None)
 
 
 def track(items: Iterable[T], what: str, total: int) -> Iterator[T]:
-    """The items themselves, each one reported when it is done."""
+    """The items themselves, each one reported when it is done; stopping early counts as done."""
     report = _report.get()
     if report is None:
         yield from items
         return
     report(what, 0, total)
-    for done, item in enumerate(items, start=1):
-        yield item
-        report(what, min(done, total), total)
+    try:
+        for done, item in enumerate(items, start=1):
+            yield item
+            report(what, min(done, total), total)
+    except GeneratorExit:
+        report(what, total, total)
+        raise
 
 
 @contextmanager

@@ -100,7 +100,7 @@ def read_images(
 
     images, kept, skipped = [], [], []
     with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
-        results = track(pool.map(read, paths), "reading", len(paths))
+        results = track(pool.map(read, paths), "reading files", len(paths))
         for path, result in zip(paths, results, strict=True):
             if isinstance(result, str):
                 skipped.append(Skipped(path, result))

@@ -187,7 +187,7 @@ class MidFeaBase(BaseEstimator):
                 "give more or larger images, or fewer words"
             )
         with threadpool_limits(self._n_threads()):
-            return stages.kmeans(samples, n_words, random_state=rng)
+            return stages.kmeans(samples, n_words, random_state=rng, what="words")
 
     def _learn_projection(self, images: Images, rng: np.random.RandomState) -> None:
         kind = self.settings_["projection"]

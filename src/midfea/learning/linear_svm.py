@@ -22,6 +22,8 @@ from scipy.optimize import minimize_scalar
 from scipy.special import logsumexp, softmax
 from sklearn.model_selection import StratifiedKFold
 
+from midfea.progress import track
+
 Floats = NDArray[Any]  # float32 throughout
 Product = Callable[[Floats], Floats]
 LearnLayer = Callable[[Floats, NDArray[np.intp]], Callable[[Floats], Floats]]
@@ -55,7 +57,7 @@ def held_out_margins(
     """
     margins = np.full((len(Cs), len(y), _targets(y).shape[1]), np.nan, dtype=np.float32)
     shared = features @ features.T + 1 if len(y) <= GRAM_LIMIT and learn_layer is None else None
-    for train, test in folds(y, n_folds, seed):
+    for train, test in track(folds(y, n_folds, seed), "classifier", n_folds):
         layer = learn_layer(features[train], y[train]) if learn_layer else _unchanged
         inputs = layer(features[train])
         product = _gram_product(inputs) if shared is None else shared[np.ix_(train, train)].__matmul__

@@ -109,7 +109,8 @@ def _best_of(
     if len(points) < n_clusters:
         raise ValueError(f"{n_clusters} filters cannot be learned from {len(points)} patches")
     starts = [
-        kmeans(points, n_clusters, spherical=spherical, max_iter=50, random_state=rng) for _ in range(3)
+        kmeans(points, n_clusters, spherical=spherical, max_iter=50, random_state=rng, what="filters")
+        for _ in range(3)
     ]
     return max(starts, key=lambda centres: _fit(points, centres, spherical))
 

@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from midfea.progress import track
 from midfea.stages.seeds import Seed, generator
 
 BLOCK = 4096  # points compared with all centres at once: 4096 x 1000 scores are 16 MB
@@ -21,6 +22,7 @@ def kmeans(
     max_iter: int = 25,
     tol: float = 1e-4,
     random_state: Seed = None,
+    what: str = "clusters",
 ) -> NDArray[np.float32]:
     """Centres of `n_clusters` clusters, starting from points drawn at random.
 
@@ -30,6 +32,7 @@ def kmeans(
     spherical : compare directions and not distances: centres have unit length, and a point belongs to
         the centre with the largest *absolute* inner product. Rectified filters do not tell a pattern
         from its negative, so a second centre for the negative would be wasted.
+    what : the name of this work in progress bars
     tol : stop when the mean gain per round, relative to the mean so far, falls below it.
 
     Returns
@@ -55,7 +58,7 @@ def kmeans(
         points = points / np.sqrt(np.maximum(squares, 1e-20))[:, None]
     centres = points[np.sort(rng.choice(n, n_clusters, replace=False))]
     previous = np.inf
-    for _ in range(max_iter):
+    for _ in track(range(max_iter), what, max_iter):
         labels, scores = _assign(points, centres, spherical)
         # What is minimised: squared distances, or one minus the cosine's size.
         cost = 1 - np.abs(scores) if spherical else squares - 2 * scores
