@@ -11,7 +11,8 @@ from numba import njit
 from midfea.stages.low_level import EQUAL
 
 _EQUAL = np.float32(EQUAL)
-# No reassociation across what the stages fix, but fused multiply-add and no NaN handling.
+# Sums may be reordered, so that they vectorise: responses of 8-bit images are exact in any order
+# (`filters.GRID`), the rest agrees to rounding. NaN and infinity are refused before they get here.
 _FAST = {"contract", "arcp", "nsz", "reassoc"}
 
 

@@ -66,12 +66,13 @@ class MidFeaBase(BaseEstimator):
     def __new__(cls, **given: Any) -> Any:
         """Remember which parameters were given, for `__post_init__`."""
         self = super().__new__(cls)
-        self._given = given
+        if given:  # copies and pickles are made without
+            self._given = given
         return self
 
     def __post_init__(self) -> None:
         """A preset sets its parameters; what is given in the same call wins."""
-        given = self.__dict__.pop("_given")
+        given = self.__dict__.pop("_given", {})
         for name, value in preset_values(self.preset, self._defaults()).items():
             if name not in given:
                 setattr(self, name, value)
