@@ -20,9 +20,9 @@ import numpy as np
 from midfea import MidFea
 from midfea.datasets import load_folder
 from midfea.estimators.neuron_selectivity import NeuronSelectivity
+from midfea.estimators.selective import LENGTH
 from midfea.learning.linear_svm import fit_linear_svm, held_out_margins, margins_to_scores
 
-LENGTH = 8.0  # of the features given to the layer: see NeuronSelectivity
 C_GRID = (0.1, 0.3, 1.0, 3.0)
 
 

@@ -30,8 +30,8 @@ class NeuronSelectivity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
 
     where X holds a sample in each column and H_c the codes of class c. The objective weighs the
     samples' reconstruction against everything else, so their length matters: codes of samples of
-    length 1 stay far below 1 and use little of the sigmoid's range. Lengths of about 8 serve a
-    classifier better (`Normalizer`, then times 8).
+    length 1 stay far below 1 and use little of the sigmoid's range. Lengths of about 16 serve a
+    classifier better (`Normalizer`, then times 16).
 
     Parameters
     ----------
