@@ -4,7 +4,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from midfea import MidFeaClassifier
+from midfea import MidFea, MidFeaClassifier
+from midfea.estimators.selective import LENGTH
+from midfea.learning.selectivity import Weights, class_blocks, objective_terms
+from midfea.learning.selectivity_fit import Settings, make_start, rounds
 
 pytestmark = pytest.mark.data
 PAPER_FACES = {"n_words": 500, "partition": (3, 3), "projection": None}
@@ -28,6 +31,31 @@ def test_ar_faces_session_1_to_session_2(data_dir, capsys):
     mean, deviation = np.mean(accuracies), np.std(accuracies)
     say(capsys, f"AR faces, session 1 to 2, 3 seeds: {mean:.1%} (deviation {deviation:.1%})")
     assert mean >= 0.965
+
+
+def test_no_step_of_the_neuron_selectivity_layer_raises_its_objective(data_dir):
+    """On AR face features, 100 people: after every update of H, of D and of W, b."""
+    paths = sorted((data_dir / "ar").glob("*-0[1-7].png"))
+    people = np.unique([path.name[:5] for path in paths], return_inverse=True)[1]
+    order = np.argsort(people, kind="stable")
+    features = MidFea(**PAPER_FACES, random_state=0).fit_transform(paths)[order]
+    columns, blocks = LENGTH * features.T.astype(np.float64), class_blocks(people[order])
+    start = make_start("kmeans", columns, blocks, 100, np.random.RandomState(0))
+    weights = Weights(alpha=0.9, beta=0.5, gamma=2.0, lam=0.8)
+    values = [sum(objective_terms(columns, blocks, start, weights).values())]
+    list(
+        rounds(
+            columns,
+            blocks,
+            start,
+            weights,
+            Settings(max_iter=3, tol=0),
+            on_step=lambda block, terms: values.append(sum(terms.values())),
+        )
+    )
+    assert len(values) == 10
+    assert (np.diff(values) <= 0).all()
+    assert values[-1] < 0.9 * values[0]
 
 
 def test_extended_yale_b_half_and_half(data_dir, capsys):
