@@ -12,7 +12,7 @@ from midfea.stages.pooling import partition_levels
 PRESETS: dict[str, dict[str, Any]] = {
     "paper": {},
     # Half the paper's words, but larger windows without pairs and LLC codes: more accurate than the
-    # paper's features at about the same cost.
+    # paper's features on objects and hands; on faces the paper's are as good.
     "fast": {
         "n_filters": 16,
         "floor": 0.5,
