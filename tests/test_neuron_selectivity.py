@@ -14,7 +14,13 @@ from midfea.estimators.neuron_selectivity import (
     selectivity_image,
     selectivity_order,
 )
-from midfea.learning.encoder import encode, gram_product, logistic_regression, update_encoder
+from midfea.learning.encoder import (
+    choose_ridge,
+    encode,
+    gram_product,
+    logistic_regression,
+    update_encoder,
+)
 from midfea.learning.selectivity import (
     Layer,
     Weights,
@@ -25,7 +31,7 @@ from midfea.learning.selectivity import (
     update_D,
     update_H,
 )
-from midfea.learning.selectivity_fit import Settings, make_start, rounds
+from midfea.learning.selectivity_fit import Settings, make_start, rounds, shortened
 
 
 def problem(seed=0, p=7, d=6, counts=(5, 4, 6), dtype=np.float64):
@@ -162,6 +168,20 @@ def test_steps_go_down_by_themselves(seed, dtype):
         assert after_H <= before * (1 + slack)
         assert after_D <= after_H * (1 + slack)
         assert value() <= after_D * (1 + slack)
+
+
+def test_a_step_that_goes_too_far_is_shortened():
+    X, y, layer = problem()
+    blocks, weights = class_blocks(y), Weights()
+    before = objective_terms(X, blocks, layer, weights)
+    downhill = -smooth_gradients(X, blocks, layer, weights).H
+    too_far = layer._replace(H=layer.H + downhill)
+    assert sum(objective_terms(X, blocks, too_far, weights).values()) > sum(before.values())
+    nearer, after = shortened(X, blocks, layer, too_far, before, weights)
+    assert sum(after.values()) < sum(before.values())
+    assert after == objective_terms(X, blocks, nearer, weights)
+    uphill = layer._replace(H=layer.H - downhill)
+    assert shortened(X, blocks, layer, uphill, before, weights) == (layer, before)
 
 
 def test_both_dictionary_steps_reach_a_stationary_point():
@@ -338,6 +358,21 @@ def test_encoder_fits_what_can_be_fitted(p):
     assert np.abs(encode(X, W, b) - H).max() < 1e-2
 
 
+def test_ridge_is_chosen_by_samples_held_out():
+    """Noise in many dimensions wants a smooth encoder; clean samples want none of it."""
+    rng = np.random.RandomState(0)
+    y = np.repeat(np.arange(20), 12)
+    centres = rng.normal(size=(20, 150))
+    noisy = centres[y] + 4 * rng.normal(size=(len(y), 150))
+    assert choose_ridge(noisy.T, y) == 1e-3
+    # Classes apart in a direction that is faint beside another, common one: only a small ridge sees it.
+    faint = np.hstack([100 * rng.normal(size=(len(y), 1)), centres[y]])
+    assert choose_ridge(faint.T, y) == 1e-5
+    assert choose_ridge(noisy.T, np.arange(len(y))) == 1e-5  # nothing can be held out
+    assert NeuronSelectivity(20, random_state=0).fit(noisy, y).ridge_ == 1e-3
+    assert NeuronSelectivity(20, ridge=1e-2, random_state=0).fit(noisy, y).ridge_ == 1e-2
+
+
 # -- the estimator ----------------------------------------------------------------------------------
 
 
@@ -471,7 +506,7 @@ def test_one_dimensional_features_are_refused():
 @pytest.mark.parametrize(
     ("name", "value"),
     [("n_neurons", 0), ("n_neurons", 2.5), ("alpha", -1), ("init", "zeros"), ("solver", "sgd"),
-     ("max_iter", 0), ("tol", float("nan"))],
+     ("max_iter", 0), ("tol", float("nan")), ("ridge", -1), ("ridge", "best")],
 )  # fmt: skip
 def test_wrong_parameters_are_named(name, value):
     X, y = blobs()

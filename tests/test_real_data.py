@@ -5,7 +5,7 @@ import pytest
 from PIL import Image
 
 from midfea import MidFea, MidFeaClassifier
-from midfea.estimators.selective import LENGTH
+from midfea.estimators.selective import centred
 from midfea.learning.selectivity import Weights, class_blocks, objective_terms
 from midfea.learning.selectivity_fit import Settings, make_start, rounds
 
@@ -33,14 +33,22 @@ def test_ar_faces_session_1_to_session_2(data_dir, capsys):
     assert mean >= 0.965
 
 
-def test_no_step_of_the_neuron_selectivity_layer_raises_its_objective(data_dir):
-    """On AR face features, 100 people: after every update of H, of D and of W, b."""
-    paths = sorted((data_dir / "ar").glob("*-0[1-7].png"))
-    people = np.unique([path.name[:5] for path in paths], return_inverse=True)[1]
-    order = np.argsort(people, kind="stable")
+@pytest.mark.parametrize("name", ["ar", "caltech101"])
+def test_no_step_of_the_neuron_selectivity_layer_raises_its_objective(data_dir, name):
+    """On features of 100 people's faces, and of 102 classes of things: after each update of a block."""
+    if name == "ar":
+        paths = sorted((data_dir / "ar").glob("*-0[1-7].png"))
+        labels = [path.name[:5] for path in paths]
+    else:
+        folders = sorted((data_dir / "caltech101" / "101_ObjectCategories").iterdir())
+        paths = [path for folder in folders for path in sorted(folder.glob("*.jpg"))[:10]]
+        labels = [path.parent.name for path in paths]
+    classes = np.unique(labels, return_inverse=True)[1]
+    order = np.argsort(classes, kind="stable")
     features = MidFea(**PAPER_FACES, random_state=0).fit_transform(paths)[order]
-    columns, blocks = LENGTH * features.T.astype(np.float64), class_blocks(people[order])
-    start = make_start("kmeans", columns, blocks, 100, np.random.RandomState(0))
+    columns = centred(features.astype(np.float64), features.mean(axis=0)).T
+    blocks = class_blocks(classes[order])
+    start = make_start("kmeans", columns, blocks, len(blocks), np.random.RandomState(0))
     weights = Weights(alpha=0.9, beta=0.5, gamma=2.0, lam=0.8)
     values = [sum(objective_terms(columns, blocks, start, weights).values())]
     list(

@@ -45,7 +45,7 @@ ARRAYS = {
 
 
 # Of the neuron-selectivity layer; the codes of the training samples are not kept.
-LAYER_ARRAYS = ("W_", "b_", "D_", "selectivity_")
+LAYER_ARRAYS = ("W_", "b_", "D_", "selectivity_", "center_")
 
 
 class ModelFileError(ValueError):
@@ -231,9 +231,8 @@ def _check_shapes(model: Any) -> None:
     layer = getattr(model, "selectivity_", None)
     if layer is not None:
         n_neurons = len(layer.W_)
-        _require_shapes(
-            layer, {"W_": (n_neurons, n_inputs), "b_": (n_neurons,), "D_": (n_inputs, n_neurons)}
-        )
+        inputs = {"W_": (n_neurons, n_inputs), "D_": (n_inputs, n_neurons), "center_": (n_inputs,)}
+        _require_shapes(layer, {**inputs, "b_": (n_neurons,)})
         n_inputs = n_neurons
     if hasattr(model, "classes_"):
         rows = 1 if len(model.classes_) == 2 else len(model.classes_)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from numbers import Real
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from midfea.learning.encoder import encode
+from midfea.learning.encoder import choose_ridge, encode
 from midfea.learning.selectivity import Layer, Weights, class_blocks
 from midfea.learning.selectivity_fit import Init, Settings, Solver, make_start, rounds
 from midfea.progress import progress_bars, track
@@ -30,8 +31,8 @@ class NeuronSelectivity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
 
     where X holds a sample in each column and H_c the codes of class c. The objective weighs the
     samples' reconstruction against everything else, so their length matters: codes of samples of
-    length 1 stay far below 1 and use little of the sigmoid's range. Lengths of about 16 serve a
-    classifier better (`Normalizer`, then times 16).
+    length 1 stay far below 1 and use little of the sigmoid's range. Centred samples of length about
+    16 serve a classifier better; the image estimators see to that (`midfea.estimators.selective`).
 
     Parameters
     ----------
@@ -44,7 +45,8 @@ class NeuronSelectivity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     max_iter : rounds at most; each updates H, then D, then W and b.
     tol : stop after a round that lowers the objective by less than this share of it.
     ridge : L2 penalty in the logistic start of W and b (not part of the objective), relative to the
-        samples' mean squared length: larger values make the encoder smoother.
+        samples' mean squared length: larger values make the encoder smoother. "cv" chooses 1e-5, 1e-4 or
+        1e-3 by cross-validation on the samples.
     encoder_iter : squared-error steps for W and b in each round, after that start. The more of them, the
         closer the encoder fits the training codes, and the less it has to say of new samples.
     nonnegative : keep the codes H at zero or above, as the authors' programs do.
@@ -64,6 +66,7 @@ class NeuronSelectivity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     selectivity_ : mean activation of each neuron over each class's training samples,
         (n_neurons, n_classes)
     classes_ : the labels, sorted
+    ridge_ : the ridge used
     n_iter_ : rounds made
     n_features_in_ : features of a sample
 
@@ -91,7 +94,7 @@ class NeuronSelectivity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         solver: Solver = "proximal",
         max_iter: int = 6,
         tol: float = 1e-3,
-        ridge: float = 1e-5,
+        ridge: float | Literal["cv"] = "cv",
         encoder_iter: int = 0,
         nonnegative: bool = False,
         warm_start: bool = False,
@@ -134,11 +137,13 @@ class NeuronSelectivity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         columns = np.ascontiguousarray(X[order].T)
         layer = self._start(columns, blocks, d, order)
         weights = Weights(*map(float, (self.alpha, self.beta, self.gamma, self.lam)))
+        chosen = choose_ridge(columns, numbers[order]) if self.ridge == "cv" else self.ridge
+        self.ridge_ = float(chosen)
         settings = Settings(
             solver=self.solver,
             max_iter=self.max_iter,
             tol=self.tol,
-            ridge=self.ridge,
+            ridge=self.ridge_,
             encoder_iter=self.encoder_iter,
             nonnegative=self.nonnegative,
         )
@@ -194,7 +199,9 @@ class NeuronSelectivity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
             if getattr(self, name) not in choices:
                 listed = ", ".join(map(repr, choices))
                 raise ValueError(f"{name} must be one of {listed}, got {getattr(self, name)!r}")
-        for name in ("alpha", "beta", "gamma", "lam", "tol", "ridge", "encoder_iter"):
+        if self.ridge != "cv" and not (isinstance(self.ridge, Real) and self.ridge >= 0):
+            raise ValueError(f"ridge must be 'cv' or a number, zero or more, got {self.ridge!r}")
+        for name in ("alpha", "beta", "gamma", "lam", "tol", "encoder_iter"):
             if not getattr(self, name) >= 0:
                 raise ValueError(f"{name} must be zero or more, got {getattr(self, name)!r}")
         for name in ("n_neurons", "max_iter"):

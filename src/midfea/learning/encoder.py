@@ -12,19 +12,26 @@ there.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 
+from midfea.learning.linear_svm import folds
+
 Array = NDArray[Any]
 Product = Callable[[Array], Array]
 # Pre-activations z and rows of neurons -> values (per neuron), derivative and curvature (per value).
 Loss = Callable[[Array, NDArray[np.intp]], tuple[NDArray[np.float64], Array, Array]]
 
+# How far apart a neuron's mean pre-activations when silent and when firing may be: answers sharper than
+# this tell an SVM less of new samples, much duller ones pull the codes of silent neurons up.
+RANGE = 6.0
+RIDGES = (1e-5, 1e-4, 1e-3)
 GRAM_LIMIT = 12_000  # samples: their Gram matrix takes 576 MB in float32
+CHOICE_LIMIT = 4_000  # samples by which the ridge is chosen
 
 
 def encode(X: Array, W: Array, b: Array) -> Array:
@@ -50,7 +57,7 @@ def update_encoder(
     W: Array,
     b: Array,
     *,
-    ridge: float = 1e-5,
+    ridge: float = RIDGES[0],
     max_iter: int = 0,
     product: Product | None = None,
     memory: dict[str, tuple[Array, Array]] | None = None,
@@ -78,6 +85,33 @@ def update_encoder(
     return W + A @ X.T, b + A.sum(axis=1)
 
 
+def choose_ridge(
+    X: Array, y: NDArray[np.intp], ridges: Sequence[float] = RIDGES, seed: int = 0
+) -> float:
+    """The ridge with which logistic regression best tells the classes of samples held out.
+
+    Features of many samples for each dimension, or nearly noise-free ones (faces), want hardly any;
+    30 samples of each of 102 classes in 1000 dimensions want a hundred times as much.
+    """
+    kept = np.random.RandomState(seed).permutation(len(y))[:CHOICE_LIMIT]
+    X, y = X[:, kept], np.unique(y[kept], return_inverse=True)[1]
+    parts = folds(y, 3, seed)
+    if not parts or y.max() == 0:
+        return ridges[0]
+    gram = X.T @ X + X.dtype.type(1)
+    size = float(np.diagonal(gram).mean())
+    targets = (np.arange(y.max() + 1)[:, None] == y).astype(X.dtype)
+    right = np.zeros(len(ridges), dtype=int)
+    for train, test in parts:
+        product = gram[np.ix_(train, train)].__rmatmul__
+        across = gram[np.ix_(train, test)]
+        solution = None
+        for i in np.argsort(ridges)[::-1]:  # from the easiest problem, each from the last one's solution
+            solution = logistic_regression(product, targets[:, train], ridges[i] * size, solution)
+            right[i] += int(((solution[0] @ across).argmax(axis=0) == y[test]).sum())
+    return ridges[int(right.argmax())]
+
+
 def _squared_error(H: Array) -> Loss:
     def loss(z: Array, rows: NDArray[np.intp]) -> tuple[NDArray[np.float64], Array, Array]:
         s = expit(z)
@@ -94,7 +128,7 @@ def logistic_start(
 
     Logistic regression on whether a neuron fires, then a gain and a shift for each neuron that bring
     its answers to the level of H. How strongly each sample drives it is left out: an encoder asked
-    for that, with more dimensions than samples, learns the samples by heart. The gain only softens.
+    for that, with more dimensions than samples, learns the samples by heart.
     """
     targets = firing(H)
     A, Z = logistic_regression(product, targets, ridge, memory.get("last"))
@@ -140,8 +174,10 @@ def logistic_regression(
 
     def loss(z: Array, rows: NDArray[np.intp]) -> tuple[NDArray[np.float64], Array, Array]:
         t, w = targets[rows], weights[rows]
-        s = expit(z)
-        values = w * (np.logaddexp(0, z) - t * z)
+        tail = np.exp(-np.abs(z))
+        larger = 1 / (1 + tail)  # of sigmoid(z) and sigmoid(-z)
+        s = np.where(z > 0, larger, tail * larger)
+        values = w * (np.maximum(z, 0) - np.log(larger) - t * z)
         return values.sum(axis=1, dtype=np.float64), w * (s - t), w * s * (1 - s)
 
     A, Z = start or (np.zeros_like(targets), np.zeros_like(targets))
@@ -149,7 +185,7 @@ def logistic_regression(
 
 
 def _calibration(Z: Array, H: Array, targets: Array, max_iter: int = 10) -> tuple[Array, Array]:
-    """Gain (at most 1) and shift with a small squared error |H - sigmoid(gain Z + shift)|^2.
+    """Gain (see RANGE) and shift with a small squared error |H - sigmoid(gain Z + shift)|^2.
 
     They start where the mean answers to silent and to firing samples are right.
     """
@@ -161,8 +197,10 @@ def _calibration(Z: Array, H: Array, targets: Array, max_iter: int = 10) -> tupl
     low = logit(np.clip(mean(H, one - targets), 1e-3, 0.99))
     high = logit(np.clip(mean(H, targets), 1e-3, 0.99))
     below, above = mean(Z, one - targets), mean(Z, targets)
-    gain = np.clip((high - low) / np.maximum(above - below, 1e-6), 1e-3, 1)
-    shift = np.where(gain < 1, np.where(targets.any(axis=1), high - gain * above, low), 0)
+    apart = np.maximum(above - below, 1e-3)
+    largest = (RANGE / apart).astype(Z.dtype)
+    gain = np.clip((high - low) / apart, 1e-3, largest)
+    shift = np.where(targets.any(axis=1), high - gain * above, low)
     squared_error = _squared_error(H)
     everyone = np.arange(len(Z))
     damping = np.full(len(Z), 1e-2, dtype=Z.dtype)
@@ -179,7 +217,7 @@ def _calibration(Z: Array, H: Array, targets: Array, max_iter: int = 10) -> tupl
         determinant = a * e - c * c
         new_gain = gain - ((e * by_gain - c * by_shift) / determinant).astype(Z.dtype)
         new_shift = shift - ((a * by_shift - c * by_gain) / determinant).astype(Z.dtype)
-        new_gain = np.clip(new_gain, 1e-3, 1)
+        new_gain = np.clip(new_gain, 1e-3, largest)
         reached = answers(new_gain, new_shift)
         good = reached[0] < value
         gain, shift = np.where(good, new_gain, gain), np.where(good, new_shift, shift)

@@ -71,7 +71,7 @@ def objective_terms(X: Array, blocks: Blocks, layer: Layer, weights: Weights) ->
         "encoding": weights.alpha * _squares(H - encode(X, W, b)),
         "sparsity": weights.lam * row_norms(H, blocks),
         "cohesion": weights.beta * _squares(centred(H, blocks)),
-        "separation": weights.gamma * _separation(second_moment(H, blocks), H, blocks),
+        "separation": weights.gamma * _separation(second_moment(H, blocks), _own_grams(H, blocks)),
     }
 
 
@@ -83,7 +83,8 @@ def smooth_gradients(X: Array, blocks: Blocks, layer: Layer, weights: Weights) -
     by_z = 2 * weights.alpha * (S - H) * S * (1 - S)
     by_H = 2 * D.T @ residual + 2 * weights.alpha * (H - S)
     by_H += 2 * weights.beta * centred(H, blocks)
-    by_H += 4 * weights.gamma * (second_moment(H, blocks) @ H - _own_part(H, blocks))
+    own = _own_part(H, blocks, _own_grams(H, blocks))
+    by_H += 4 * weights.gamma * (second_moment(H, blocks) @ H - own)
     return Layer(2 * residual @ H.T, by_H, by_z @ X.T, by_z.sum(axis=1))
 
 
@@ -91,7 +92,11 @@ def smooth_gradients(X: Array, blocks: Blocks, layer: Layer, weights: Weights) -
 
 
 def _squares(a: Array) -> float:
-    return float(np.einsum("ij,ij->i", a, a).sum(dtype=np.float64))
+    return _inner(a, a)
+
+
+def _inner(a: Array, b: Array) -> float:
+    return float(np.einsum("ij,ij->i", a, b).sum(dtype=np.float64))
 
 
 def row_norms(H: Array, blocks: Blocks) -> float:
@@ -134,22 +139,26 @@ def _times(M: Array, H: Array, blocks: Blocks) -> Array:
 
 def _active(H: Array, blocks: Blocks) -> list[NDArray[np.intp]] | None:
     """The rows that are not zero in each class; None if that is no small part of them."""
-    active = [np.flatnonzero(H[:, c].any(axis=1)) for c in blocks]
-    few = sum(map(len, active)) < 0.2 * len(H) * len(blocks)
-    return active if few else None
+    fires = np.logical_or.reduceat(H != 0, [c.start for c in blocks], axis=1)
+    return [np.flatnonzero(rows) for rows in fires.T] if fires.mean() < 0.2 else None
 
 
-def _own_part(H: Array, blocks: Blocks) -> Array:
+def _own_grams(H: Array, blocks: Blocks) -> list[Array]:
+    """H_c^T H_c for every class."""
+    return [H[:, c].T @ H[:, c] for c in blocks]
+
+
+def _own_part(H: Array, blocks: Blocks, grams: list[Array]) -> Array:
     """H_c H_c^T H_c for every class."""
     out = np.empty_like(H)
-    for c in blocks:
-        out[:, c] = H[:, c] @ (H[:, c].T @ H[:, c])
+    for c, gram in zip(blocks, grams, strict=True):
+        np.matmul(H[:, c], gram, out=out[:, c])
     return out
 
 
-def _separation(moment: Array, H: Array, blocks: Blocks) -> float:
+def _separation(moment: Array, grams: list[Array]) -> float:
     """sum_c |H_c^T H_{/c}|^2 = |H H^T|^2 - sum_c |H_c^T H_c|^2"""
-    return _squares(moment) - sum(_squares(H[:, c].T @ H[:, c]) for c in blocks)
+    return _squares(moment) - sum(map(_squares, grams))
 
 
 # -- D ----------------------------------------------------------------------------------------------
@@ -187,7 +196,7 @@ def update_D(
             slope = D @ moment if fit == np.inf else slope
             D = _unit(cross - slope + bound * D, D)
             slope = D @ moment
-        previous, fit = fit, float(np.einsum("ij,ij->", D, slope - 2 * cross, dtype=np.float64))
+        previous, fit = fit, _inner(D, slope - 2 * cross)
         if previous - fit <= tol * (fit + _squares(X)):
             break
     return D
@@ -252,19 +261,22 @@ class _Together:
     def value(self, H: Array) -> float:
         _, beta, gamma, _ = self.weights
         self.moment = second_moment(H, self.blocks)
-        quadratic = np.einsum("ij,ij->", self.gram, self.moment, dtype=np.float64)
-        linear = np.einsum("ij,ij->", self.pull, H, dtype=np.float64)
-        value = self.fixed + float(quadratic - 2 * linear)
-        value += beta * _squares(centred(H, self.blocks))
-        return value + gamma * _separation(self.moment, H, self.blocks)
+        self.centred = centred(H, self.blocks)
+        self.grams = _own_grams(H, self.blocks)
+        value = self.fixed + _inner(self.gram, self.moment) - 2 * _inner(self.pull, H)
+        value += beta * _squares(self.centred)
+        return value + gamma * _separation(self.moment, self.grams)
 
     def gradient(self, H: Array) -> Array:
         """At the H whose value was computed last."""
         _, beta, gamma, _ = self.weights
         half = _times(self.gram + 2 * gamma * self.moment, H, self.blocks)
         half -= self.pull
-        half -= 2 * gamma * _own_part(H, self.blocks)
-        half += beta * centred(H, self.blocks)
+        own = _own_part(H, self.blocks, self.grams)
+        own *= 2 * gamma
+        half -= own
+        self.centred *= beta
+        half += self.centred
         half *= 2
         return half
 
@@ -278,8 +290,7 @@ class _OneClass:
     def value(self, H: Array) -> float:
         self.half = self.curvature @ H
         self.half += self.beta * (H - H.mean(axis=1, keepdims=True))
-        inner = np.einsum("ij,ij->", H, self.half - 2 * self.pull, dtype=np.float64)
-        return self.fixed + float(inner)
+        return self.fixed + _inner(H, self.half - 2 * self.pull)
 
     def gradient(self, H: Array) -> Array:
         return 2 * (self.half - self.pull)
@@ -339,7 +350,7 @@ def proximal_descent(
         if squared == 0 or idle == (IDLE if tol == 0 else MEMORY):
             break
         old, gradient = gradient, smooth.gradient(H)
-        bent = float(np.einsum("ij,ij->", change, gradient - old, dtype=np.float64))
+        bent = _inner(change, gradient - old)
         length = squared / bent if bent > 0 else 2 * length
     return best
 
@@ -351,6 +362,6 @@ def _largest_slope(smooth: _Together | _OneClass, H: Array, gradient: Array) -> 
         return 1.0
     probe = H.dtype.type(1e-3 / np.sqrt(squared)) * gradient
     smooth.value(H + probe)
-    bent = np.einsum("ij,ij->", probe, smooth.gradient(H + probe) - gradient, dtype=np.float64)
+    bent = _inner(probe, smooth.gradient(H + probe) - gradient)
     smooth.value(H)
-    return max(float(bent) / _squares(probe), 0.0)
+    return max(bent / _squares(probe), 0.0)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logit
 
-from midfea.learning.encoder import gram_product, update_encoder
+from midfea.learning.encoder import RIDGES, gram_product, update_encoder
 from midfea.learning.selectivity import Layer, Weights, objective_terms, update_D, update_H
 from midfea.learning.selectivity_plain import plain_D, plain_encoder, plain_H
 from midfea.stages.kmeans import kmeans
@@ -19,6 +19,8 @@ Array = NDArray[Any]
 Terms = dict[str, float]
 Init = Literal["kmeans", "similarity", "random"]
 Solver = Literal["proximal", "by class", "plain"]
+
+SHORTENINGS = 12
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,7 @@ class Settings:
     tol: float = 1e-3
     inner_iter: int = 30
     encoder_iter: int = 0
-    ridge: float = 1e-5
+    ridge: float = RIDGES[0]
     nonnegative: bool = False
 
 
@@ -109,8 +111,8 @@ def rounds(
     """The layer and the terms of its objective after each round: H, then D, then W and b.
 
     `on_step` is told the block just updated, "H", "D" or "W, b", and the terms. No step but the plain
-    ones raises the objective: one that does so, which rounding alone can cause, is not taken. Ends
-    after `max_iter` rounds, or one that gains less than `tol` of the objective.
+    ones raises the objective: one that would, which rounding alone can cause, is shortened. Ends after
+    `max_iter` rounds, or one that gains less than `tol` of the objective.
     """
     step = _plain_step if settings.solver == "plain" else _step
     encoder: dict[str, Any] = {}
@@ -124,11 +126,26 @@ def rounds(
             reached = objective_terms(X, blocks, moved, weights)
             if settings.solver == "plain" or sum(reached.values()) <= sum(terms.values()):
                 layer, terms = moved, reached
+            else:
+                layer, terms = shortened(X, blocks, layer, moved, terms, weights)
             if on_step is not None:
                 on_step(block, terms)
         yield layer, terms
         if before - sum(terms.values()) <= settings.tol * before and settings.solver != "plain":
             return
+
+
+def shortened(
+    X: Array, blocks: Sequence[slice], old: Layer, moved: Layer, terms: Terms, weights: Weights
+) -> tuple[Layer, Terms]:
+    """Half the step, a quarter, ... until it does not raise the objective; at last no step at all."""
+    for halvings in range(1, SHORTENINGS + 1):
+        D, H, W, b = (a + X.dtype.type(0.5**halvings) * (m - a) for a, m in zip(old, moved, strict=True))
+        nearer = Layer(D / np.linalg.norm(D, axis=0), H, W, b)
+        reached = objective_terms(X, blocks, nearer, weights)
+        if sum(reached.values()) <= sum(terms.values()):
+            return nearer, reached
+    return old, terms
 
 
 def _step(
