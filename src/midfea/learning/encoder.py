@@ -28,7 +28,7 @@ Loss = Callable[[Array, NDArray[np.intp]], tuple[NDArray[np.float64], Array, Arr
 
 # How far apart a neuron's mean pre-activations when silent and when firing may be: answers sharper than
 # this tell an SVM less of new samples, much duller ones pull the codes of silent neurons up.
-RANGE = 6.0
+RANGE = 3.0
 RIDGES = (1e-5, 1e-4, 1e-3)
 GRAM_LIMIT = 12_000  # samples: their Gram matrix takes 576 MB in float32
 CHOICE_LIMIT = 4_000  # samples by which the ridge is chosen
