@@ -3,7 +3,6 @@
 import csv
 import io
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -14,28 +13,8 @@ import pytest
 from PIL import Image
 from safetensors.numpy import load_file
 
+from command import fails_in_one_line, midfea
 from midfea.datasets import load_surfaces
-
-
-def midfea(*arguments, cwd=None, **environment):
-    result = subprocess.run(
-        [sys.executable, "-c", "from midfea.cli import main; main()", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        cwd=cwd,
-        env={**os.environ, "COLUMNS": "200", **environment},
-        check=False,
-    )
-    assert "Traceback" not in result.stderr
-    return result
-
-
-def fails_in_one_line(result, *words):
-    assert result.returncode == 1
-    lines = result.stderr.strip().splitlines()
-    assert lines[-1].startswith("midfea: error: ")
-    for word in words:
-        assert word in lines[-1]
 
 
 @pytest.fixture(scope="module")

@@ -9,6 +9,7 @@ import typer
 
 from midfea import __version__
 from midfea.cli import demo, evaluate, predict, train
+from midfea.cli.reproduce import reproduce
 
 app = typer.Typer(
     name="midfea",
@@ -20,6 +21,7 @@ app = typer.Typer(
 )
 for module in (demo, train, predict, evaluate):
     app.command()(vars(module)[module.__name__.rpartition(".")[2]])
+app.add_typer(reproduce, name="reproduce")
 
 
 def _show_version(wanted: bool) -> None:

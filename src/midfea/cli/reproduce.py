@@ -1,0 +1,179 @@
+"""`midfea reproduce`: the paper's tables, figures and claims, measured on the paper's data."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from midfea.cli.common import Seed, print_table, warn
+
+# The names of midfea.reproduce.protocols, here so that --help need not import it.
+PROTOCOL_HELP = {
+    "ar-face": "AR, face recognition (session 1 to session 2).",
+    "ar-gender": "AR, gender (the first 25 men and women to the others).",
+    "yale-b": "Extended Yale B, face recognition (half and half).",
+    "fg-net": "FG-NET, age (leave one person out).",
+    "caltech101": "Caltech-101, objects (30 images of each class for training).",
+    "caltech256": "Caltech-256, objects (30 images of each class for training).",
+}
+
+reproduce = typer.Typer(
+    no_args_is_help=True,
+    help="The paper's tables and figures, measured on the paper's data.",
+    epilog="Example: midfea reproduce ar-face --data DATA --json ar-face.json",
+)
+
+Data = Annotated[Path, typer.Option(help="Folder of the data sets, or of this one.", show_default=False)]
+Json = Annotated[Path | None, typer.Option("--json", help="Also write the rows to this file.")]
+Cache = Annotated[
+    Path | None,
+    typer.Option(
+        help="Folder for features and finished trials. Default: midfea in the user's cache folder.",
+        show_default=False,
+    ),
+]
+NoCache = Annotated[bool, typer.Option("--no-cache", help="Keep nothing, take nothing up again.")]
+
+
+def _protocol_command(name: str) -> Callable[..., None]:
+    def command(
+        data: Data,
+        trials: Annotated[
+            int | None, typer.Option(help="Random splits or seeds. Default: 3 (yale-b 10).", min=1)
+        ] = None,
+        method: Annotated[
+            list[str] | None, typer.Option(help="Only this row of the table (may be repeated).")
+        ] = None,
+        json_file: Json = None,
+        seed: Seed = 0,
+        cache: Cache = None,
+        no_cache: NoCache = False,
+    ) -> None:
+        from midfea.files import check_writable
+        from midfea.progress import progress_bars
+        from midfea.reproduce.protocols import PROTOCOLS
+        from midfea.reproduce.run import run_protocol
+
+        protocol = PROTOCOLS[name]
+        names = [m.name for m in protocol.methods]
+        for wanted in method or ():
+            if wanted not in names:
+                raise ValueError(f"no method {wanted!r} in {name}: choose from {', '.join(names)}")
+        if json_file is not None:
+            check_writable(json_file)
+        folder = None if no_cache else cache or cache_folder()
+        try:
+            with progress_bars():
+                rows, missing = run_protocol(
+                    name, protocol, data, trials=trials, seed=seed, methods=method, cache=folder
+                )
+        except KeyboardInterrupt:
+            if folder is None:
+                raise
+            warn(f"interrupted; finished trials are kept in {folder}: run the same command to go on")
+            raise typer.Exit(130) from None
+        if missing:
+            warn(f"not in this copy of the data: {', '.join(missing)}")
+        print(protocol.title)
+        show_rows(rows)
+        write_rows(rows, json_file)
+
+    command.__doc__ = PROTOCOL_HELP[name]
+    return command
+
+
+for _name in PROTOCOL_HELP:
+    reproduce.command(_name)(_protocol_command(_name))
+
+
+@reproduce.command()
+def figures(
+    data: Data,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the pictures.")],
+    only: Annotated[list[str] | None, typer.Option(help="Only this figure (may be repeated).")] = None,
+    seed: Seed = 0,
+) -> None:
+    """All figures of the paper, as PNG and PDF."""
+    from midfea.progress import progress_bars
+    from midfea.reproduce.figures import make_figures
+
+    output.mkdir(parents=True, exist_ok=True)
+    with progress_bars():
+        written = make_figures(data, output, seed=seed, only=only)
+    print(f"{len(written)} files in {output}")
+
+
+@reproduce.command()
+def claims(
+    data: Data,
+    json_file: Json = None,
+    only: Annotated[list[str] | None, typer.Option(help="Only this claim (may be repeated).")] = None,
+    seed: Seed = 0,
+    cache: Cache = None,
+) -> None:
+    """What the paper says in words, as numbers: light, focus, projection."""
+    from midfea.files import check_writable
+    from midfea.progress import progress_bars
+    from midfea.reproduce.claims import measure_claims
+
+    if json_file is not None:
+        check_writable(json_file)
+    with progress_bars():
+        rows = measure_claims(data, seed=seed, only=only, cache=cache or cache_folder())
+    show_rows(rows)
+    write_rows(rows, json_file)
+
+
+@reproduce.command()
+def results(
+    folder: Annotated[Path, typer.Argument(help="Folder of the JSON files.")] = Path("results"),
+    output: Annotated[Path, typer.Option("--output", "-o", help="The page to write.")] = Path(
+        "RESULTS.md"
+    ),
+) -> None:
+    """Write RESULTS.md from the JSON files of the other commands."""
+    from midfea.files import replacing
+    from midfea.reproduce.results import results_page
+
+    with replacing(output) as temporary:
+        temporary.write_text(results_page(folder))
+    print(f"Wrote {output}")
+
+
+def cache_folder() -> Path:
+    """midfea's folder among the user's caches."""
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "midfea"
+
+
+def show_rows(rows: Sequence[dict[str, Any]]) -> None:
+    """The table: ours beside the paper's."""
+    print_table(
+        ("method", "metric", "mean", "deviation", "trials", "paper"),
+        [
+            (
+                row["method"],
+                row["metric"],
+                f"{row['mean']:.2f}",
+                f"{row['std']:.2f}",
+                str(row["trials"]),
+                "" if row["paper"] is None else f"{row['paper']}",
+            )
+            for row in rows
+        ],
+    )
+
+
+def write_rows(rows: Sequence[dict[str, Any]], path: Path | None) -> None:
+    """The rows as JSON, the whole file or nothing."""
+    from midfea.files import replacing
+
+    if path is not None:
+        with replacing(path) as temporary:
+            temporary.write_text(json.dumps(list(rows), indent=1) + "\n")
+        print(f"Rows: {path}")

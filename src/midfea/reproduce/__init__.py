@@ -1,0 +1,1 @@
+"""The paper's experiments on the paper's data: protocols, runs, figures and measured claims."""

@@ -1,0 +1,63 @@
+"""The paper's figures, drawn from the paper's data by `midfea reproduce figures`."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+
+from midfea.progress import track
+
+# Each name is a module here with make(data, output, seed), and its figure's place in the paper.
+FIGURES = {
+    "flowchart": "Fig. 1: the stages' outputs for one image",
+    "filters": "Fig. 6 (a) and appendix: the learned filters",
+    "lights": "Fig. 2 and appendix: soft convolution under three lights",
+    "descriptor_maps": "Fig. 6 and appendix: descriptor maps beside dense SIFT's",
+    "neurons": "Fig. 4 and 5: what the neurons look for",
+    "self_taught": "Fig. 3: accuracy beside self-taught learning",
+    "parameters": "Fig. 7: accuracy against the parameters",
+}
+
+
+def make_figures(
+    data: Path, output: Path, *, seed: int = 0, only: Sequence[str] | None = None
+) -> list[Path]:
+    """Draw the figures into the folder `output`, each as PNG and PDF; the curves' numbers as JSON.
+
+    Parameters
+    ----------
+    data : the folder with the data sets' folders
+    output : made if it does not exist
+    seed : of everything that is learned
+    only : names of `FIGURES`; all if None
+
+    Returns
+    -------
+    The files written, in the order of `FIGURES`.
+
+    Raises
+    ------
+    ValueError if a name is unknown, or a library for drawing is not installed.
+    """
+    unknown = [name for name in only or () if name not in FIGURES]
+    if unknown:
+        raise ValueError(f"no figure {unknown[0]!r}: choose from {', '.join(FIGURES)}")
+    missing = [name for name in ("matplotlib", "cv2") if find_spec(name) is None]
+    if missing:
+        raise ValueError(f"figures need {' and '.join(missing)}: pip install 'midfea[plot]'")
+    from midfea.reproduce.figures import sets
+    from midfea.reproduce.figures.style import looks  # needs matplotlib
+
+    data, output = Path(data), Path(output)
+    output.mkdir(parents=True, exist_ok=True)
+    chosen = [name for name in FIGURES if only is None or name in only]
+    written: list[Path] = []
+    try:
+        with looks():
+            for name in track(chosen, "figures", len(chosen)):
+                written += importlib.import_module(f"{__name__}.{name}").make(data, output, seed)
+    finally:
+        sets.forget()
+    return written

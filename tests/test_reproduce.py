@@ -1,0 +1,221 @@
+"""The paper's protocols: splits, evaluation, keeping finished work, and the command."""
+
+import json
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from PIL import Image
+from sklearn.utils import Bunch
+
+from command import fails_in_one_line, midfea
+from midfea import MidFea
+from midfea.cli.reproduce import PROTOCOL_HELP
+from midfea.datasets import load_surfaces
+from midfea.progress import reporting_to
+from midfea.reproduce.claims import LIGHTS, _outline, _ratio, _share
+from midfea.reproduce.evaluate import evaluate_classes, evaluate_numbers
+from midfea.reproduce.features import content_key, span_features
+from midfea.reproduce.local_features import hog_maps, sift_maps
+from midfea.reproduce.protocols import (
+    PROTOCOLS,
+    Method,
+    Protocol,
+    _first_25,
+    _groups_of_people,
+    _sessions,
+    _thirty_per_class,
+)
+from midfea.reproduce.results import results_page
+from midfea.reproduce.run import run_protocol
+
+SMALL = {"n_words": 60, "projection": None, "floor": 0.5, "n_samples": 5000}
+
+
+def surfaces(folder):
+    data = load_surfaces(n_per_class=8, size=64)
+    return Bunch(images=list(data.images), target=data.target, groups=None, missing=[])
+
+
+def splits(data, trials, seed):
+    rng = np.random.RandomState(seed)
+    orders = [rng.permutation(len(data.target)) for _ in range(trials)]
+    return [(np.sort(order[::2]), order[1::2]) for order in orders]
+
+
+@pytest.fixture
+def protocol():
+    methods = (Method("SVM-raw", paper=50.0), Method("MidFea", SMALL), Method("MidFea-NS", SMALL, 6))
+    return Protocol("six surfaces", surfaces, splits, methods, trials=2, size=(16, 16))
+
+
+# -- splits -----------------------------------------------------------------------------------------
+
+
+def test_thirty_of_each_class_and_the_rest():
+    data = Bunch(target=np.repeat(["a", "b", "c"], [31, 40, 100]))
+    (train, test), (other, _) = _thirty_per_class(data, 2, seed=0)
+    assert np.unique(data.target[train], return_counts=True)[1].tolist() == [30, 30, 30]
+    assert sorted([*train, *test]) == list(range(171))
+    assert train.tolist() != other.tolist()
+    assert _thirty_per_class(data, 1, seed=1)[0][0].tolist() == other.tolist()
+
+
+def test_fixed_splits():
+    data = Bunch(session=np.array([1, 2, 1]), person=np.array(["M-001", "M-026", "W-025"]))
+    assert [part.tolist() for part in _sessions(data, 2, 0)[1]] == [[0, 2], [1]]
+    assert [part.tolist() for part in _first_25(data, 1, 0)[0]] == [[0, 2], [1]]
+
+
+def test_groups_of_people_are_tested_once_each():
+    data = Bunch(groups=np.repeat(np.arange(20), 3))
+    parts = _groups_of_people(data, 1, 0)
+    for train, test in parts:
+        assert not set(data.groups[train]) & set(data.groups[test])
+    assert sorted(np.concatenate([test for _, test in parts])) == list(range(60))
+
+
+# -- features and evaluation ------------------------------------------------------------------------
+
+
+def test_coordinates_in_the_span_keep_every_inner_product_with_training_samples(tmp_path):
+    data = surfaces(None)
+    train = np.arange(0, 48, 3)
+    x = span_features(data.images, train, SMALL, 0, tmp_path)
+    model = MidFea(**SMALL, random_state=0).fit([data.images[i] for i in train])
+    plain = model.transform(data.images)
+    assert x.shape[1] <= len(train) < plain.shape[1]
+    assert_allclose(x @ x[train].T, plain @ plain[train].T, atol=1e-3)
+    again = span_features(data.images, train, SMALL, 0, tmp_path)
+    assert_allclose(again, x)
+    assert len(list((tmp_path / "features").iterdir())) == 1
+    span_features(data.images, train, SMALL, 1, tmp_path)
+    assert len(list((tmp_path / "features").iterdir())) == 2
+
+
+def test_content_key_tells_contents_apart():
+    a, b = np.zeros((2, 3), np.uint8), np.zeros((3, 2), np.uint8)
+    keys = [content_key(*parts) for parts in ([a], [b], [[a]], [a, 1], [a, {"x": 1}], [[a, a]])]
+    assert len(set(keys)) == len(keys)
+    assert content_key([a, b], {"x": 1, "y": 2}) == content_key([a, b], {"y": 2, "x": 1})
+
+
+def test_both_accuracies():
+    """Class a, 8 tests, all right; class b, 2 tests, none right: 50 and 80 percent."""
+    x = np.array([[0.0]] * 6 + [[1.0]] * 6 + [[0.0]] * 10, dtype=np.float32)
+    y = np.array(["a"] * 6 + ["b"] * 6 + ["a"] * 8 + ["b"] * 2)
+    split = (np.arange(12), np.arange(12, 22))
+    found = evaluate_classes(x, y, None, split, Method("x"), 0, most_tested=2)
+    assert found["mean per-class accuracy"] == 50
+    assert found["accuracy"] == 80
+    assert found["mean per-class accuracy, at most 2 tested"] == 50
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_each_person_is_tested_with_all_others_known(kernel):
+    rng = np.random.RandomState(0)
+    groups = np.repeat(np.arange(12), 5)
+    age = rng.uniform(0, 60, size=60)
+    x = np.stack([age / 60, rng.normal(scale=0.01, size=60)], axis=1).astype(np.float32)
+    split = (np.flatnonzero(groups >= 4), np.flatnonzero(groups < 4))
+    found = evaluate_numbers([x, x], age, groups, split, Method("x", kernel=kernel), 0)
+    assert found["images of each person"] == [5, 5, 5, 5]
+    assert max(found["error of each person"]) < 3
+
+
+# -- running ----------------------------------------------------------------------------------------
+
+
+def test_rows_and_the_same_again(protocol, tmp_path):
+    rows, missing = run_protocol("six", protocol, tmp_path, cache=None)
+    assert missing == []
+    assert [row["method"] for row in rows[::2]] == ["SVM-raw", "MidFea", "MidFea-NS"]
+    assert set(rows[0]) == {"dataset", "method", "metric", "mean", "std", "trials", "paper"}
+    assert rows[0]["trials"] == 2 and rows[0]["paper"] == 50.0 and rows[2]["paper"] is None
+    assert rows[2]["mean"] > 40  # six classes: 17 by chance
+    assert run_protocol("six", protocol, tmp_path, cache=None)[0] == rows
+
+
+def test_an_interrupted_run_goes_on(protocol, tmp_path):
+    def interrupt(what, done, total):
+        if what == "six" and done == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt), reporting_to(interrupt):
+        run_protocol("six", protocol, tmp_path, cache=tmp_path)
+    kept = {path: path.stat().st_mtime_ns for path in (tmp_path / "trials").iterdir()}
+    assert len(kept) == 2
+    rows, _ = run_protocol("six", protocol, tmp_path, cache=tmp_path)
+    assert len(list((tmp_path / "trials").iterdir())) == 6
+    assert all(path.stat().st_mtime_ns == at for path, at in kept.items())  # not made again
+    assert rows == run_protocol("six", protocol, tmp_path, cache=None)[0]
+    only = run_protocol("six", protocol, tmp_path, methods=["MidFea"], cache=tmp_path)[0]
+    assert only == [row for row in rows if row["method"] == "MidFea"]
+
+
+def test_every_protocol_has_its_command():
+    assert list(PROTOCOL_HELP) == list(PROTOCOLS)
+
+
+def test_a_wrong_folder_is_told_in_one_line(tmp_path):
+    fails_in_one_line(midfea("reproduce", "ar-face", "--data", tmp_path), str(tmp_path), "AR")
+    fails_in_one_line(midfea("reproduce", "caltech101", "--data", tmp_path / "no"), str(tmp_path / "no"))
+
+
+def test_a_half_copied_set_names_what_is_missing(tmp_path):
+    folder = tmp_path / "ar"
+    folder.mkdir()
+    for name in ("M-001-01", "M-001-02", "W-001-01"):
+        Image.fromarray(np.zeros((60, 43), np.uint8)).save(folder / f"{name}.png")
+    fails_in_one_line(midfea("reproduce", "ar-face", "--data", tmp_path), "M-001-03", "copy")
+
+
+def test_unknown_rows_are_refused_before_any_work(tmp_path):
+    fails_in_one_line(
+        midfea("reproduce", "ar-face", "--data", tmp_path, "--method", "SIFT"), "SIFT", "MidFea-NS"
+    )
+
+
+# -- claims -----------------------------------------------------------------------------------------
+
+
+def test_share_of_energy():
+    outline = np.zeros((40, 40), bool)
+    outline[10:30, 10:30] = True
+    assert _share(np.ones((40, 40, 3)), outline) == pytest.approx(1)
+    assert _share(outline[:, :, None].astype(float), outline) == pytest.approx(4)
+    square = np.array([[10.0, 5.0], [20.0, 5.0], [20.0, 8.0], [10.0, 8.0]])  # x, y
+    assert _outline(square, (30, 30))[6, 15] and not _outline(square, (30, 30))[15, 6]
+
+
+def test_light_ratio_of_maps_that_see_people_or_lights_only():
+    people = ["yaleB01", "yaleB02", "yaleB03"]
+    images = [np.full((4, 4), 10 * p + at, np.uint8) for p in range(3) for at in range(5)]
+    found = {(p, at): 5 * i + j for i, p in enumerate(people) for j, at in enumerate(LIGHTS)}
+    assert _ratio(lambda a: a[:, :, None] // 10, images, found, people)[0] == 0
+    assert _ratio(lambda a: a[:, :, None] % 10 + a[:, :, None] / 1e4, images, found, people)[0] > 10
+
+
+def test_local_features_are_maps_of_unit_length():
+    image = load_surfaces(n_per_class=1, size=48).images[0]
+    assert hog_maps(image).shape == (5, 5, 36)
+    pytest.importorskip("cv2")
+    sift = sift_maps(image)
+    assert sift.shape == (24, 24, 128)
+    assert_allclose(np.linalg.norm(sift, axis=2), 1, atol=1e-3)
+
+
+# -- the page ---------------------------------------------------------------------------------------
+
+
+def test_results_page(tmp_path):
+    row = {"dataset": "ar-face", "method": "MidFea", "metric": "accuracy", "mean": 97.71, "std": 0.3}
+    (tmp_path / "ar-face.json").write_text(json.dumps([{**row, "trials": 3, "paper": 93.3}]))
+    page = results_page(tmp_path)
+    assert "| MidFea | accuracy | 97.71 | 0.30 | 3 | 93.3 |" in page
+    assert "midfea reproduce ar-face --data DATA --json results/ar-face.json" in page
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ValueError, match="no JSON files"):
+        results_page(tmp_path / "empty")
+    with pytest.raises(ValueError, match="no such folder"):
+        results_page(tmp_path / "nothing")
