@@ -15,18 +15,24 @@ from midfea.engines import kernels
 from midfea.engines.chain import Chain, Codes
 from midfea.images import Grey
 from midfea.stages.low_level import FLAT
-from midfea.stages.pooling import partition_levels
+from midfea.stages.pooling import Level, partition_levels
 
 BLOCK = 512  # descriptors: with 1000 words their scores take 2 MB and stay in cache
 _UNWEIGHTED = np.empty((0, 0, 0), dtype=np.float32)
 
 
-def describe(image: Grey, chain: Chain) -> NDArray[np.float32]:
+def padded(image: Grey, chain: Chain) -> tuple[NDArray[np.float32], float]:
+    """The pixels with the borders that the filters need, and the response below which all is flat."""
     pixels = np.ascontiguousarray(image, dtype=np.float32)
     least = FLAT * float(np.abs(pixels).max())
     if chain.padding == "same":
         margins = [((k - 1) // 2, k // 2) for k in chain.filters.shape[1:]]
         pixels = np.pad(pixels, margins, mode="symmetric")
+    return pixels, least
+
+
+def describe(image: Grey, chain: Chain) -> NDArray[np.float32]:
+    pixels, least = padded(image, chain)
     pooled = kernels.soft_convolution_pooled(pixels, chain.filters, chain.rectify, least, chain.floor)
     return kernels.assemble(pooled, chain.pairs, chain.window)
 
@@ -60,21 +66,31 @@ def _nearest_words(
 
 
 def pooled(image: Grey, chain: Chain) -> NDArray[np.float32]:
-    n_words = len(chain.words())
-    cells, full_shape = _UNWEIGHTED, None
+    cells, full_shape = None, None
     for copy in chain.scaled(image):
-        words, weights = encode(describe(copy, chain), chain)
-        full_shape = full_shape or (words.shape[0], words.shape[1])
-        levels = partition_levels(chain.partition, words.shape, full_shape)
-        if not cells.size:
-            n_cells = sum(len(rows) * len(columns) for rows, columns in levels)
-            cells = np.zeros((n_cells, n_words), dtype=np.float32)
-        if weights is None:
-            words, weights = words[..., None], _UNWEIGHTED
-        start = 0
-        for rows, columns in levels:
-            stop = start + len(rows) * len(columns)
-            maximum = chain.pooling == "max"
-            kernels.pool_level(words, weights, rows, columns, maximum, cells[start:stop])
-            start = stop
-    return cells.ravel()
+        codes = encode(describe(copy, chain), chain)
+        shape = codes[0].shape
+        full_shape = full_shape or (shape[0], shape[1])
+        cells = pool_codes(codes, partition_levels(chain.partition, shape, full_shape), chain, cells)
+    assert cells is not None  # an image has at least one scale
+    return cells
+
+
+def pool_codes(
+    codes: Codes, levels: list[Level], chain: Chain, cells: NDArray[np.float32] | None = None
+) -> NDArray[np.float32]:
+    """Cells x words in one row; codes of another scale are pooled into the same `cells`."""
+    words, weights = codes
+    n_words = len(chain.words())
+    if cells is None:
+        n_cells = sum(len(rows) * len(columns) for rows, columns in levels)
+        cells = np.zeros(n_cells * n_words, dtype=np.float32)
+    table = cells.reshape(-1, n_words)
+    if weights is None:
+        words, weights = words[..., None], _UNWEIGHTED
+    start = 0
+    for rows, columns in levels:
+        stop = start + len(rows) * len(columns)
+        kernels.pool_level(words, weights, rows, columns, chain.pooling == "max", table[start:stop])
+        start = stop
+    return cells

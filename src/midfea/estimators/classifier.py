@@ -123,6 +123,9 @@ class MidFeaClassifier(ClassifierMixin, MidFeaBase):
         check_is_fitted(self, "coef_")
         with self._bars():
             features = self._features(Images(images))
+        return self._margins(features)
+
+    def _margins(self, features: NDArray[np.float32]) -> NDArray[np.float32]:
         margins = activations(self.selectivity_, features) @ self.coef_.T + self.intercept_
         return margins[:, 0] if len(self.coef_) == 1 else margins
 
