@@ -105,10 +105,11 @@ def test_both_accuracies():
     x = np.array([[0.0]] * 6 + [[1.0]] * 6 + [[0.0]] * 10, dtype=np.float32)
     y = np.array(["a"] * 6 + ["b"] * 6 + ["a"] * 8 + ["b"] * 2)
     split = (np.arange(12), np.arange(12, 22))
-    found = evaluate_classes(x, y, None, split, Method("x"), 0, most_tested=2)
+    found = evaluate_classes(x, y, None, split, Method("x"), 0, most_tested=2, uncounted="b")
     assert found["mean per-class accuracy"] == 50
     assert found["accuracy"] == 80
     assert found["mean per-class accuracy, at most 2 tested"] == 50
+    assert found["accuracy, b not counted"] == 100
 
 
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])

@@ -34,6 +34,7 @@ def evaluate_classes(
     method: Method,
     seed: int,
     most_tested: int | None = None,
+    uncounted: str | None = None,
 ) -> dict[str, float]:
     """Percent right of the test samples: the mean over the classes, and overall."""
     train, test = split
@@ -54,6 +55,12 @@ def evaluate_classes(
         "mean per-class accuracy": _per_class(hits, numbers[test]),
         "accuracy": 100 * float(hits.mean()),
     }
+    if uncounted is not None:
+        counted = y[test] != uncounted
+        found[f"mean per-class accuracy, {uncounted} not counted"] = _per_class(
+            hits[counted], numbers[test][counted]
+        )
+        found[f"accuracy, {uncounted} not counted"] = 100 * float(hits[counted].mean())
     if most_tested is not None:
         few = _at_most(numbers[test], most_tested)
         limited = _per_class(hits[few], numbers[test][few])

@@ -85,8 +85,16 @@ def _one(
         return evaluate_numbers(parts, data.target, data.groups, split, method, seed)
     x = _features(protocol, method, data, train, train, seed, cache)
     groups = data.groups if protocol.person_folds else None
-    most = protocol.most_tested
-    return evaluate_classes(x, data.target, groups, split, method, seed, most)
+    return evaluate_classes(
+        x,
+        data.target,
+        groups,
+        split,
+        method,
+        seed,
+        most_tested=protocol.most_tested,
+        uncounted=protocol.uncounted,
+    )
 
 
 def _features(
