@@ -191,7 +191,7 @@ PROTOCOLS: dict[str, Protocol] = {
         (
             Method("SVM-raw", paper=7.86),
             Method("MidFea", _AGES, paper=4.73),
-            Method("MidFea-NS", _AGES, 300, paper=4.62),
+            Method("MidFea-NS", _AGES, 70, _COHESIVE, paper=4.62),
             Method("MidFea, ours", _OUR_AGES, kernel="rbf"),
             Method("MidFea + shape, ours", _OUR_AGES, kernel="rbf", also=("warped", "landmarks")),
         ),
