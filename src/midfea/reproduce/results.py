@@ -22,16 +22,16 @@ SECTIONS: dict[str, tuple[str, str]] = {
     "yale-b": ("Extended Yale B, face recognition", ""),
     "fg-net": (
         "FG-NET, age",
-        "With its own architecture we do not reach the paper's error. It does not say how its faces were "
-        "cropped; the methods that it compares with start from faces warped by an active appearance "
+        "With its own architecture we do not reach the paper's error. It does not say how its faces "
+        "were cropped; the methods it compares with start from faces warped by an active appearance "
         "model. The row with shape adds the kernels of MidFea, of the warped faces' pixels and of the "
-        "landmarks. Which kernels to add was known from earlier trials on all of the data. The NS layer, "
-        "with decades as classes, loses.",
+        "landmarks; that this sum is good was known from earlier trials on all of the data. The NS "
+        "layer, with decades as classes, loses.",
     ),
     "caltech101": (
         "Caltech-101, objects",
-        "With hard VQ we stay about twelve points below the paper's number (it does not say which of the "
-        "accuracies that is).",
+        "With hard VQ we stay about twelve points below the paper's number (it does not say which of "
+        "the accuracies that is).",
     ),
     "caltech256": ("Caltech-256, objects", "Not measured: the data was not at hand."),
     "claims": (
