@@ -180,7 +180,7 @@ def test_unknown_rows_are_refused_before_any_work(tmp_path):
 # -- claims -----------------------------------------------------------------------------------------
 
 
-def test_share_of_energy():
+def test_share_of_attention():
     outline = np.zeros((40, 40), bool)
     outline[10:30, 10:30] = True
     assert _share(np.ones((40, 40, 3)), outline) == pytest.approx(1)

@@ -2,9 +2,9 @@
 
 - light (Section 2.1): the distance between the maps of one face under two lights, over the distance
   between two people's under one light. Below 1, people differ more than lights do.
-- focus (Section 4.4): the share of the maps' energy within the outline of the object, over the share of
-  the area that the outline covers; 1 means attention spread evenly. Outlines come with FG-NET (68
-  landmarks on each face); Caltech-101's are not part of its image archive.
+- focus (Section 4.4): the mean of the averaged map within the outline of the object, over its mean in the
+  whole image; 1 means attention spread evenly. Outlines come with FG-NET (68 landmarks on each face);
+  Caltech-101's are not part of its image archive.
 - projection (footnote in Section 4.4): accuracy with random projection to 300 .. 5000 dimensions,
   beside PCA and none.
 """
@@ -86,7 +86,7 @@ def _ratio(
 
 
 def focus(data: Path, seed: int, cache: Path | None) -> list[Row]:
-    """Energy of the averaged maps within the face's outline, over the outline's share of the area."""
+    """Mean of the averaged map within the face's outline, over its mean in the whole photograph."""
     faces = datasets.load_fgnet(data, faces="photos", size=150)
     step = max(1, len(faces.images) // MAX_PHOTOS)
     photos = faces.images[::step]
@@ -98,10 +98,10 @@ def focus(data: Path, seed: int, cache: Path | None) -> list[Row]:
     rows = []
     for name, maps in track(_kinds(model).items(), "focus", 4):
         if name == "raw pixels":
-            continue  # brightness is no attention
+            continue  # brightness is not attention
         shares = [_share(maps(photo), outline) for photo, outline in zip(photos, outlines, strict=True)]
         mean, deviation = float(np.mean(shares)), float(np.std(shares))
-        metric = "energy density within the face / overall"
+        metric = "averaged map, within the face / overall"
         rows.append(_row("focus", name, metric, mean, deviation, trials=len(photos)))
     return rows
 
@@ -113,11 +113,11 @@ def _outline(points: NDArray[np.float64], shape: tuple[int, int]) -> NDArray[np.
 
 
 def _share(maps: NDArray[Any], outline: NDArray[np.bool_]) -> float:
-    energy = np.square(maps.astype(np.float64)).mean(axis=2)
-    rows = np.linspace(0, outline.shape[0] - 1, energy.shape[0]).round().astype(int)
-    columns = np.linspace(0, outline.shape[1] - 1, energy.shape[1]).round().astype(int)
+    average = maps.astype(np.float64).mean(axis=2)
+    rows = np.linspace(0, outline.shape[0] - 1, average.shape[0]).round().astype(int)
+    columns = np.linspace(0, outline.shape[1] - 1, average.shape[1]).round().astype(int)
     inside = outline[np.ix_(rows, columns)]
-    return float(energy[inside].sum() / energy.sum() / inside.mean())
+    return float(average[inside].mean() / average.mean())
 
 
 def projection(data: Path, seed: int, cache: Path | None) -> list[Row]:
