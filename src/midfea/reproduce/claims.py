@@ -2,9 +2,9 @@
 
 - light (Section 2.1): the distance between the maps of one face under two lights, over the distance
   between two people's under one light. Below 1, people differ more than lights do.
-- focus (Section 4.4): the mean of the averaged map within the outline of the object, over its mean in the
-  whole image; 1 means attention spread evenly. Outlines come with FG-NET (68 landmarks on each face);
-  Caltech-101's are not part of its image archive.
+- focus (Section 4.4): the mean of the averaged map within the outline of the object, over its mean in
+  the whole image; 1 means attention spread evenly. Outlines come with FG-NET (68 landmarks on each
+  face); Caltech-101's are not part of its image archive.
 - projection (footnote in Section 4.4): accuracy with random projection to 300 .. 5000 dimensions,
   beside PCA and none.
 """
