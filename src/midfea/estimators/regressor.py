@@ -91,8 +91,12 @@ class MidFeaRegressor(RegressorMixin, MidFeaBase):
 
     def _fit_linear(self, features: NDArray[np.float32], target: NDArray[np.float64]) -> None:
         if self.regression == "expectation":
-            # What each neuron stands for: the mean number of the samples that it responds to.
-            self.coef_ = (features.T @ target / features.sum(axis=0)).astype(np.float32)
+            # What each neuron stands for: the mean number of the samples that it responds to. Neurons
+            # answer softly to other samples too, which draws those means together: stretch them.
+            means = features.T @ target / features.sum(axis=0)
+            expected = features @ means / features.sum(axis=1)
+            slope, offset = np.polyfit(expected, target, 1) if np.ptp(expected) > 0 else (1.0, 0.0)
+            self.coef_ = (slope * means + offset).astype(np.float32)
             self.intercept_ = 0.0
             return
         center, spread = target.mean(), target.std() or 1.0

@@ -2,7 +2,7 @@
 
 Rows named as in the paper use its architecture: 9 filters of 7x7, pairs, 2x2 windows, hard VQ, its
 numbers of words and its partitions (Sections 4.1 to 4.4). Random projection, which the paper
-applies too, is left out there: it costs ten points and more (see "projection" among the claims).
+applies too, is left out there: it loses accuracy (`midfea reproduce claims --only projection`).
 Rows "ours" use larger windows and softer codes. What the paper leaves open is set here by
 cross-validation on training parts, or chosen in each run by inner validation (see `evaluate`).
 """

@@ -38,8 +38,7 @@ SECTIONS: dict[str, tuple[str, str]] = {
     "claims": (
         "Claims",
         "light: below 1, people differ more than lights do; so they do for our maps alone. focus: 1 "
-        "means attention spread evenly; ours is not drawn to the face, against what the paper says. "
-        "projection: the paper finds that 3000 random dimensions lose nothing; here they lose much.",
+        "means attention spread evenly; ours is not drawn to the face, against what the paper says.",
     ),
 }
 
