@@ -1,0 +1,154 @@
+"""`NeuronSelectivity` as an estimator: conventions, shapes, warm start, bad input."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy.special import expit
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from midfea.estimators.neuron_selectivity import (
+    NeuronSelectivity,
+    selectivity_image,
+    selectivity_order,
+)
+from test_neuron_selectivity import problem
+
+
+@parametrize_with_checks([NeuronSelectivity()])
+def test_scikit_learn_conventions(estimator, check):
+    check(estimator)
+
+
+def blobs(n_classes=4, n=6, p=15, seed=0):
+    X, y, _ = problem(seed, p=p, counts=(n,) * n_classes)
+    return X.T.copy(), y
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("solver", ["proximal", "by class", "plain"])
+@pytest.mark.parametrize("init", ["kmeans", "similarity", "random"])
+def test_float_type_is_kept(dtype, solver, init):
+    X, y = blobs()
+    X = X.astype(dtype)
+    options = {"solver": solver, "init": init, "max_iter": 2, "alpha": np.float64(0.9)}
+    model = NeuronSelectivity(5, random_state=0, **options).fit(X, y)
+    h = model.transform(X)
+    for array in (h, model.W_, model.b_, model.D_, model.H_, model.inverse_transform(h)):
+        assert array.dtype == dtype
+
+
+def test_shapes_and_decoder():
+    X, y = blobs()
+    model = NeuronSelectivity(7, random_state=0).fit(X, y)
+    h = model.transform(X)
+    assert model.W_.shape == (7, 15)
+    assert model.D_.shape == (15, 7)
+    assert model.H_.shape == (7, 24)
+    assert_allclose(h, expit(X @ model.W_.T + model.b_), atol=1e-12)
+    assert_allclose(model.inverse_transform(h), h @ model.D_.T)
+    assert_allclose(model.selectivity_[:, 1], h[y == 1].mean(axis=0))
+    assert len(model.get_feature_names_out()) == 7
+    with pytest.raises(ValueError, match="7 neurons expected, got 6"):
+        model.inverse_transform(h[:, :6])
+
+
+def test_picture_sorts_neurons_by_class():
+    X, y = blobs()
+    model = NeuronSelectivity(8, random_state=0).fit(X, y)
+    image, order = selectivity_image(model), selectivity_order(model)
+    assert image.shape == (8, 4)
+    assert image.dtype == np.uint8
+    assert image.max() == 255
+    assert sorted(order) == list(range(8))
+    assert (np.diff(model.selectivity_[order].argmax(axis=1)) >= 0).all()
+
+
+def test_same_seed_same_answer_and_order_of_samples_kept():
+    X, y = blobs()
+    first, second = (NeuronSelectivity(8, random_state=1).fit(X, y) for _ in range(2))
+    assert_allclose(first.W_, second.W_, rtol=0)
+    shuffled = NeuronSelectivity(4, random_state=1).fit(X[::-1], y[::-1])
+    assert_allclose(shuffled.H_[:, ::-1], NeuronSelectivity(4, random_state=1).fit(X, y).H_, atol=1e-3)
+
+
+def test_warm_start_goes_on():
+    X, y = blobs()
+    model = NeuronSelectivity(6, warm_start=True, max_iter=2, tol=0, random_state=0).fit(X, y)
+    reached = model.objective_[-1]
+    model.fit(X, y)
+    assert model.objective_[0] <= reached
+    model.fit(X[:20], y[:20])  # other samples: codes from the encoder
+    assert model.H_.shape == (6, 20)
+
+
+def test_stops_by_tolerance_and_calls_back():
+    X, y = blobs()
+    seen = []
+
+    def callback(n, terms):
+        seen.append((n, sum(terms.values())))
+
+    model = NeuronSelectivity(4, max_iter=100, tol=1e-2, random_state=0, callback=callback)
+    model.fit(X, y)
+    assert model.n_iter_ < 100
+    assert [n for n, _ in seen] == list(range(1, model.n_iter_ + 1))
+    assert_allclose([value for _, value in seen], model.objective_)
+
+
+def test_one_class():
+    X, _ = blobs()
+    model = NeuronSelectivity(3, random_state=0).fit(X, np.zeros(len(X)))
+    assert model.selectivity_.shape == (3, 1)
+    assert model.objective_terms_["separation"][-1] < 1e-9
+
+
+def test_class_of_one_sample():
+    X, y = blobs()
+    y[-1] = 9
+    model = NeuronSelectivity(10, random_state=0).fit(X, y)  # two neurons for its one sample
+    assert model.selectivity_.shape == (10, 5)
+    assert np.isfinite(model.transform(X)).all()
+
+
+@pytest.mark.parametrize("init", ["kmeans", "similarity", "random"])
+def test_fewer_neurons_than_classes(init):
+    X, y = blobs(n_classes=6)
+    model = NeuronSelectivity(2, init=init, random_state=0).fit(X, y)
+    assert model.transform(X).shape == (36, 2)
+    assert (np.diff(model.objective_) <= 0).all()
+
+
+def test_not_a_number_is_refused():
+    X, y = blobs()
+    X[3, 2] = np.nan
+    with pytest.raises(ValueError, match="NaN"):
+        NeuronSelectivity().fit(X, y)
+
+
+@pytest.mark.parametrize("value", [0.0, 1.0])
+@pytest.mark.parametrize("init", ["kmeans", "similarity", "random"])
+def test_constant_features(value, init):
+    _, y = blobs()
+    X = np.full((24, 15), value)
+    model = NeuronSelectivity(5, init=init, random_state=0).fit(X, y)
+    assert np.isfinite(model.transform(X)).all()
+    assert_allclose(np.linalg.norm(model.D_, axis=0), 1, atol=1e-6)
+
+
+def test_one_dimensional_features_are_refused():
+    _, y = blobs()
+    with pytest.raises(ValueError, match="Expected 2D array, got 1D array"):
+        NeuronSelectivity().fit(np.arange(24.0), y)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("n_neurons", 0), ("n_neurons", 2.5), ("alpha", -1), ("init", "zeros"), ("solver", "sgd"),
+     ("max_iter", 0), ("tol", float("nan")), ("ridge", -1), ("ridge", "best")],
+)  # fmt: skip
+def test_wrong_parameters_are_named(name, value):
+    X, y = blobs()
+    with pytest.raises(ValueError, match=name):
+        NeuronSelectivity(**{name: value}).fit(X, y)
