@@ -84,7 +84,8 @@ def test_coordinates_in_the_span_keep_every_inner_product_with_training_samples(
     x = span_features(data.images, train, SMALL, 0, tmp_path)
     model = MidFea(**SMALL, random_state=0).fit([data.images[i] for i in train])
     plain = model.transform(data.images)
-    assert x.shape[1] <= len(train) < plain.shape[1]
+    assert x.shape[1] <= len(train) + 1 < plain.shape[1]
+    assert_allclose(np.linalg.norm(x, axis=1), 1, atol=1e-3)
     assert_allclose(x @ x[train].T, plain @ plain[train].T, atol=1e-3)
     again = span_features(data.images, train, SMALL, 0, tmp_path)
     assert_allclose(again, x)

@@ -114,7 +114,6 @@ def rounds(
     ones raises the objective: one that would, which rounding alone can cause, is shortened. Ends after
     `max_iter` rounds, or one that gains less than `tol` of the objective.
     """
-    step = _plain_step if settings.solver == "plain" else _step
     encoder: dict[str, Any] = {}
     if settings.solver != "plain":
         encoder = {"product": gram_product(X), "memory": {}}
@@ -122,7 +121,7 @@ def rounds(
     for _ in range(settings.max_iter):
         before = sum(terms.values())
         for block in ("H", "D", "W, b"):
-            moved = step(block, X, blocks, layer, weights, settings, encoder)
+            moved = _step(block, X, blocks, layer, weights, settings, encoder)
             reached = objective_terms(X, blocks, moved, weights)
             if settings.solver == "plain" or sum(reached.values()) <= sum(terms.values()):
                 layer, terms = moved, reached
@@ -157,7 +156,10 @@ def _step(
     settings: Settings,
     encoder: dict[str, Any],
 ) -> Layer:
+    plain = settings.solver == "plain"
     if block == "H":
+        if plain:
+            return layer._replace(H=plain_H(X, blocks, layer, weights, settings.inner_iter))
         H = update_H(
             X,
             blocks,
@@ -170,31 +172,12 @@ def _step(
         )
         return layer._replace(H=H)
     if block == "D":
+        if plain:
+            return layer._replace(D=plain_D(X, layer, settings.inner_iter))
         return layer._replace(D=update_D(X, layer, tol=settings.tol / 10))
-    W, b = update_encoder(
-        X,
-        layer.H,
-        layer.W,
-        layer.b,
-        ridge=settings.ridge,
-        max_iter=settings.encoder_iter,
-        **encoder,
-    )
-    return layer._replace(W=W, b=b)
-
-
-def _plain_step(
-    block: str,
-    X: Array,
-    blocks: Sequence[slice],
-    layer: Layer,
-    weights: Weights,
-    settings: Settings,
-    encoder: dict[str, Any],
-) -> Layer:
-    if block == "H":
-        return layer._replace(H=plain_H(X, blocks, layer, weights, settings.inner_iter))
-    if block == "D":
-        return layer._replace(D=plain_D(X, layer, settings.inner_iter))
-    W, b = plain_encoder(X, layer, settings.inner_iter)
+    if plain:
+        W, b = plain_encoder(X, layer, settings.inner_iter)
+    else:
+        options = {"ridge": settings.ridge, "max_iter": settings.encoder_iter, **encoder}
+        W, b = update_encoder(X, layer.H, layer.W, layer.b, **options)
     return layer._replace(W=W, b=b)

@@ -117,22 +117,10 @@ def activations(
 ) -> Features:
     """Of the neuron-selectivity layer learned from the training samples."""
     train, _ = split
-    inputs = _whole(x, train)
-    inputs = centred(inputs, inputs[train].mean(axis=0))
+    inputs = centred(x, x[train].mean(axis=0))
     settings: Mapping[str, Any] = method.selectivity
     layer = NeuronSelectivity(method.neurons, random_state=seed, **settings)
     return np.asarray(layer.fit(inputs[train], numbers[train]).transform(inputs))
-
-
-def _whole(x: Features, train: NDArray[np.intp]) -> Features:
-    """Coordinates in the training samples' span, and how far off it each sample lies.
-
-    Features have length 1, so nothing is lost; training samples lie within. The layer scales its inputs
-    to one length, for which the part outside counts.
-    """
-    outside = np.sqrt(np.maximum(1 - np.einsum("ij,ij->i", x, x), 0))
-    outside[train] = 0
-    return np.column_stack([x, outside]).astype(np.float32)
 
 
 def standardised(x: Features, of: Features) -> Features:

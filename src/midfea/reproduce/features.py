@@ -2,8 +2,9 @@
 
 A linear method learned from the training samples sees nothing of a feature vector but its inner
 products with theirs, so what is kept is each sample's coordinates in the span of the training features:
-exact up to rounding, and 3,060 numbers rather than 43,008 for Caltech-101. The neuron-selectivity
-layer is as indifferent to the rotation.
+exact up to rounding, and 3,060 numbers rather than 43,008 for Caltech-101. One more coordinate says how
+far off the span a sample lies, so that lengths stay right too: the neuron-selectivity layer, as
+indifferent to rotation, scales its inputs to one length.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from midfea.files import replacing
 from midfea.progress import track
 from midfea.reproduce.protocols import Indices
 
-VERSION = 1  # of what is computed here: raise it when the same settings come to mean other features
+VERSION = 1  # of features and evaluation: raise it when the same settings come to mean other numbers
 BLOCK = 256
 Features = NDArray[np.float32]
 
@@ -59,7 +60,7 @@ def span_features(
         key = content_key(list(images), learn, span, dict(settings), seed)
         kept = cache / "features" / f"{key}.npy"
         if kept.exists():
-            return np.asarray(np.load(kept))
+            return _whole(np.load(kept), span)
     model = MidFea(**settings, random_state=seed).fit([images[i] for i in learn])
     basis = model.transform([images[i] for i in span])
     product = basis @ basis.T
@@ -77,7 +78,14 @@ def span_features(
         kept.parent.mkdir(parents=True, exist_ok=True)
         with replacing(kept) as temporary, temporary.open("wb") as file:
             np.save(file, out)
-    return out
+    return _whole(out, span)
+
+
+def _whole(coordinates: Features, span: Indices) -> Features:
+    """With the length outside the span: features have length 1, samples of the span lie within."""
+    outside = np.sqrt(np.maximum(1 - np.einsum("ij,ij->i", coordinates, coordinates), 0))
+    outside[span] = 0
+    return np.column_stack([coordinates, outside]).astype(np.float32)
 
 
 def raw_pixels(images: Sequence[Any], size: tuple[int, int] | None) -> Features:

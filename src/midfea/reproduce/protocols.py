@@ -123,15 +123,7 @@ _OUR_FACES = {
     "projection": None,
 }
 _OBJECTS = {"n_words": 1000, "partition": "pyramid", "projection": None}
-_OUR_OBJECTS = {
-    "n_filters": 24,
-    "pairs": False,
-    "window": 4,
-    "scales": (1.0, 0.71, 0.5),
-    "n_words": 2048,
-    "encoding": "llc",
-    "projection": None,
-}
+_OUR_OBJECTS = {"preset": "best", "floor": 0.0}
 # Responses are not rectified, as the text of Section 2.1 has it: for ages better by 0.4 years than
 # rectified ones in cross-validation on the first group's training part (for gender worse, by 2 points).
 _AGES = {

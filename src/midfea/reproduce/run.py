@@ -74,7 +74,7 @@ def _one(
 ) -> Result:
     train = split[0]
     if protocol.task == "numbers":
-        # Each person is tested with all others known: every image counts as a training image once.
+        # Each person is tested with all others known, so the span is that of all images.
         everyone = np.arange(len(data.images))
         x = _features(protocol, method, data, train, everyone, seed, cache)
         more = {
