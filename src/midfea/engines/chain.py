@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from midfea.images import Grey, rescale
@@ -13,6 +15,7 @@ from midfea.stages.low_level import Padding
 from midfea.stages.pooling import Partition, Pooling
 
 Encoding = Literal["vq", "soft", "llc"]
+Search = Callable[[NDArray[np.float32]], NDArray[np.int32]]
 Codes = tuple[NDArray[np.int32], NDArray[np.float32] | None]  # words and weights; VQ needs none
 
 
@@ -64,8 +67,14 @@ class Engine(Protocol):
     def describe(self, image: Grey, chain: Chain) -> NDArray[np.float32]:
         """Local descriptors of one image, (height, width, d)."""
 
+    def search(self, words: NDArray[np.float32]) -> Search:
+        """A function that finds the nearest of these words for each of many points."""
+
     def encode(self, descriptors: NDArray[Any], chain: Chain) -> Codes:
         """Words and weights of descriptors of any leading shape: (..., k) each, or (...), None."""
 
     def pooled(self, image: Grey, chain: Chain) -> NDArray[np.float32]:
         """Codes pooled in the cells, over all scales: (n_cells * n_words,)."""
+
+    def project(self, codes: NDArray[np.float32], matrix: sp.csr_array) -> NDArray[np.float32]:
+        """Pooled codes (n, n_codes) times a sparse matrix."""

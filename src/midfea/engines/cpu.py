@@ -1,23 +1,25 @@
-"""The fast engine: numba for the low-level stages, BLAS for the comparison with the words.
+"""The fast engine: compiled loops, and an exact search for the nearest words.
 
-Nothing of the size "all descriptors x all words" is ever stored: descriptors go in blocks, so the
-memory for one image is its descriptors plus BLOCK x n_words scores.
+Nothing of the size "all descriptors x all words" is ever stored: the memory for one image is its
+descriptors, and what `search` needs for the words.
 """
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from midfea.engines import kernels
-from midfea.engines.chain import Chain, Codes
+from midfea.engines.chain import Chain, Codes, Search
+from midfea.engines.search import WordIndex
 from midfea.images import Grey
 from midfea.stages.low_level import FLAT
 from midfea.stages.pooling import Level, partition_levels
 
-BLOCK = 512  # descriptors: with 1000 words their scores take 2 MB and stay in cache
 _UNWEIGHTED = np.empty((0, 0, 0), dtype=np.float32)
 
 
@@ -37,11 +39,16 @@ def describe(image: Grey, chain: Chain) -> NDArray[np.float32]:
     return kernels.assemble(pooled, chain.pairs, chain.window)
 
 
+def search(words: NDArray[np.float32]) -> Search:
+    index = WordIndex(words)
+    return lambda points: index.nearest(points)[:, 0]
+
+
 def encode(descriptors: NDArray[Any], chain: Chain) -> Codes:
     flat = descriptors.reshape(-1, descriptors.shape[-1])
     shape = descriptors.shape[:-1]
     k = 1 if chain.encoding == "vq" else chain.n_neighbors
-    words = _nearest_words(flat, chain.words(), k)
+    words = _index(_Same(chain.words())).nearest(flat, k)
     if chain.encoding == "vq":
         return words.reshape(shape), None
     if chain.encoding == "soft":
@@ -51,18 +58,22 @@ def encode(descriptors: NDArray[Any], chain: Chain) -> Codes:
     return words.reshape(*shape, k), weights.reshape(*shape, k)
 
 
-def _nearest_words(
-    flat: NDArray[np.float32], codebook: NDArray[np.float32], k: int
-) -> NDArray[np.int32]:
-    half = np.einsum("ij,ij->i", codebook, codebook) / np.float32(2)
-    words = np.zeros((len(flat), k), dtype=np.int32)
-    scores = np.empty((min(BLOCK, len(flat)), len(codebook)), dtype=np.float32)
-    for start in range(0, len(flat), BLOCK):
-        part = flat[start : start + BLOCK]
-        block = scores[: len(part)]
-        np.matmul(part, codebook.T, out=block)
-        kernels.best_words(block, half, words[start : start + BLOCK])
-    return words
+@lru_cache(maxsize=8)
+def _index(words: _Same) -> WordIndex:
+    return WordIndex(words.array)
+
+
+class _Same:
+    """An array as a key: the same only if it is the same object. Fitted words never change."""
+
+    def __init__(self, array: NDArray[np.float32]) -> None:
+        self.array = array
+
+    def __hash__(self) -> int:
+        return id(self.array)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and other.array is self.array
 
 
 def pooled(image: Grey, chain: Chain) -> NDArray[np.float32]:
@@ -94,3 +105,9 @@ def pool_codes(
         kernels.pool_level(words, weights, rows, columns, chain.pooling == "max", table[start:stop])
         start = stop
     return cells
+
+
+def project(codes: NDArray[np.float32], matrix: sp.csr_array) -> NDArray[np.float32]:
+    out = np.zeros((len(codes), matrix.shape[1]), dtype=np.float32)
+    kernels.project(codes, matrix.indptr, matrix.indices, matrix.data, out)
+    return out

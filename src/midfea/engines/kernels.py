@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from midfea.engines.tiles import FILTERS, TILE, convolution_tile
 from midfea.stages.low_level import EQUAL
 
 _EQUAL = np.float32(EQUAL)
@@ -20,63 +21,92 @@ _FAST = {"contract", "arcp", "nsz", "reassoc"}
 def soft_convolution_pooled(image, filters, rectify, least, floor):  # type: ignore[no-untyped-def]
     """`soft_convolution` and the 2x2 part of `max_pool_3d`: maps (n_filters, height, width).
 
-    Rows are the unit of work, so that the inner loops run along them. `least` is the length that
-    counts as flat in any case, `floor` relative to the root mean square (`flat_below`).
+    Rows are the unit of work, filled up to whole vectors with columns that count as flat. `least` is
+    the length that counts as flat in any case, `floor` relative to the root mean square (`flat_below`).
     """
     n, size_y, size_x = filters.shape
-    height = image.shape[0] - size_y + 1
-    width = image.shape[1] - size_x + 1
-    maps = np.zeros((height, n, width), dtype=np.float32)
-    squares = np.zeros((height, width), dtype=np.float64)
+    height, width = image.shape[0] - size_y + 1, image.shape[1] - size_x + 1
+    responses = _convolution(image, filters)
+    filled = responses.shape[2]
+    squares = np.zeros((height, filled), dtype=np.float64)
+    total = 0.0
     for y in range(height):
+        square = squares[y]
         for f in range(n):
-            row = maps[y, f]
-            for i in range(size_y):
-                source = image[y + i]
-                for j in range(size_x):
-                    weight = filters[f, i, j]
-                    for x in range(width):
-                        row[x] += weight * source[x + j]
-            if rectify:
-                for x in range(width):
-                    row[x] = abs(row[x])
-            for x in range(width):
-                squares[y, x] += np.float64(row[x]) * np.float64(row[x])
-    flat = max(least * least, floor * floor * squares.mean())
+            row = responses[y, f]
+            for x in range(filled):
+                square[x] += np.float64(row[x]) * np.float64(row[x])
+        for x in range(width):
+            total += square[x]
+        square[width:] = 0
+    flat = max(least * least, floor * floor * (total / (height * width)))
 
-    pooled = np.zeros((n, (height + 1) // 2, (width + 1) // 2), dtype=np.float32)
-    scale = np.empty(width, dtype=np.float32)
-    mean = np.empty(width, dtype=np.float32)
+    pooled = np.empty((n, (height + 1) // 2, (width + 1) // 2), dtype=np.float32)
+    scale = np.empty(filled, dtype=np.float32)
+    mean = np.empty(filled, dtype=np.float32)
+    upper = np.empty((n, filled), dtype=np.float32)
     one, zero, share = np.float32(1), np.float32(0), np.float32(1) / np.float32(n)
     for y in range(height):
+        square = squares[y]
+        for x in range(filled):
+            scale[x] = np.float32(1 / np.sqrt(square[x])) if square[x] > flat else zero
         mean[:] = zero
-        for x in range(width):
-            square = squares[y, x]
-            scale[x] = np.float32(1 / np.sqrt(square)) if square > flat else zero
         for f in range(n):
-            row = maps[y, f]
-            for x in range(width):
-                row[x] *= scale[x]
-                mean[x] += row[x]
+            row = responses[y, f]
+            for x in range(filled):
+                value = (abs(row[x]) if rectify else row[x]) * scale[x]
+                row[x] = value
+                mean[x] += value
         scale[:] = zero
         for f in range(n):
-            row = maps[y, f]
-            for x in range(width):
-                value = row[x] - mean[x] * share
-                value = value if value > zero else zero
+            row = responses[y, f]
+            for x in range(filled):
+                value = max(row[x] - mean[x] * share, zero)
                 row[x] = value
                 scale[x] += value * value
-        for x in range(width):
+        for x in range(filled):
             length = np.sqrt(scale[x])
             scale[x] = one / length if length > _EQUAL else zero
         for f in range(n):
-            row = maps[y, f]
-            target = pooled[f, y // 2]
-            for x in range(width):
-                value = row[x] * scale[x]
-                if value > target[x // 2]:
-                    target[x // 2] = value
+            row, above = responses[y, f], upper[f]
+            if y % 2 == 0:
+                for x in range(filled):
+                    above[x] = row[x] * scale[x]
+            else:
+                for x in range(filled):
+                    above[x] = max(above[x], row[x] * scale[x])
+            if y % 2 == 1 or y == height - 1:
+                target = pooled[f, y // 2]
+                for x in range(len(target)):
+                    target[x] = max(above[2 * x], above[2 * x + 1])
     return pooled
+
+
+@njit(cache=True, nogil=True)
+def _convolution(image, filters):  # type: ignore[no-untyped-def]
+    """Responses (height, n_filters or more, width or more): rows of whole tiles, for their speed."""
+    n, size_y, size_x = filters.shape
+    height, width = image.shape[0] - size_y + 1, image.shape[1] - size_x + 1
+    filled = -(-width // TILE) * TILE
+    stride = filled + size_x - 1
+    pixels = np.zeros((image.shape[0], stride), dtype=np.float32)
+    pixels[:, : image.shape[1]] = image
+    n_taps = size_y * size_x
+    taps = np.empty(n_taps, dtype=np.int64)
+    for i in range(size_y):
+        for j in range(size_x):
+            taps[i * size_x + j] = i * stride + j
+    n_filled = max(n, FILTERS)
+    weights = np.zeros((n_filled, n_taps), dtype=np.float32)
+    weights[:n] = filters.reshape(n, n_taps)
+    responses = np.empty((height, n_filled, filled), dtype=np.float32)
+    for y in range(height):
+        for x in range(0, filled, TILE):
+            for f in range(0, n, FILTERS):
+                first = min(f, n_filled - FILTERS)
+                convolution_tile(pixels, y * stride + x, taps, weights, first * n_taps, n_taps,
+                                 responses, (y * n_filled + first) * filled + x, filled)  # fmt: skip
+    return responses
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST, error_model="numpy")
@@ -84,27 +114,29 @@ def assemble(pooled, pairs, window):  # type: ignore[no-untyped-def]
     """Pair maxima of `max_pool_3d`, then `assemble_descriptors`, from maps (n, height, width)."""
     n, height, width = pooled.shape
     n_maps = n * (n - 1) // 2 if pairs else n
-    maps = np.empty((height, width, n_maps), dtype=np.float32)
+    maps = np.empty((height, width * n_maps), dtype=np.float32)
     squares = np.empty((height, width), dtype=np.float32)
+    values = np.empty(n, dtype=np.float32)
     for y in range(height):
         for x in range(width):
-            m = 0
-            total = np.float32(0)
             for f in range(n):
-                value = pooled[f, y, x]
-                if pairs:
+                values[f] = pooled[f, y, x]
+            row = maps[y, x * n_maps : (x + 1) * n_maps]
+            if pairs:
+                m = 0
+                for f in range(n):
                     for g in range(f + 1, n):
-                        larger = max(value, pooled[g, y, x])
-                        maps[y, x, m] = larger
-                        total += larger * larger
+                        row[m] = max(values[f], values[g])
                         m += 1
-                else:
-                    maps[y, x, m] = value
-                    total += value * value
-                    m += 1
+            else:
+                row[:] = values
+            total = np.float32(0)
+            for m in range(n_maps):
+                total += row[m] * row[m]
             squares[y, x] = total
     rows, columns = height - window + 1, width - window + 1
-    descriptors = np.empty((rows, columns, window * window * n_maps), dtype=np.float32)
+    length = window * n_maps  # one row of the window lies together
+    descriptors = np.empty((rows, columns, window * length), dtype=np.float32)
     for y in range(rows):
         for x in range(columns):
             total = np.float32(0)
@@ -112,32 +144,12 @@ def assemble(pooled, pairs, window):  # type: ignore[no-untyped-def]
                 for j in range(window):
                     total += squares[y + i, x + j]
             scale = np.float32(1) / np.sqrt(total) if total > 0 else np.float32(0)
-            m = 0
             for i in range(window):
-                for j in range(window):
-                    for f in range(n_maps):
-                        descriptors[y, x, m] = maps[y + i, x + j, f] * scale
-                        m += 1
+                source = maps[y + i, x * n_maps : x * n_maps + length]
+                target = descriptors[y, x, i * length : (i + 1) * length]
+                for m in range(length):
+                    target[m] = source[m] * scale
     return descriptors
-
-
-@njit(cache=True, nogil=True)
-def best_words(scores, half, words):  # type: ignore[no-untyped-def]
-    """`nearest_words` from inner products: each row of `words` gets the best columns, best first."""
-    k = words.shape[1]
-    best = np.empty(k, dtype=np.float32)
-    for i in range(scores.shape[0]):
-        best[:] = -np.inf
-        for j in range(scores.shape[1]):
-            score = scores[i, j] - half[j]
-            if score > best[k - 1]:
-                place = k - 1
-                while place > 0 and score > best[place - 1]:
-                    best[place] = best[place - 1]
-                    words[i, place] = words[i, place - 1]
-                    place -= 1
-                best[place] = score
-                words[i, place] = j
 
 
 @njit(cache=True, nogil=True)
@@ -228,3 +240,15 @@ def pool_level(words, weights, rows, columns, maximum, cells):  # type: ignore[n
                             target[word] += weight
                         elif weight > target[word]:
                             target[word] = weight
+
+
+@njit(cache=True, nogil=True)
+def project(codes, starts, columns, values, out):  # type: ignore[no-untyped-def]
+    """codes @ matrix, the matrix by its rows (CSR): most codes are zero, and cost nothing."""
+    for i in range(codes.shape[0]):
+        target = out[i]
+        for j in range(codes.shape[1]):
+            code = codes[i, j]
+            if code != 0:
+                for t in range(starts[j], starts[j + 1]):
+                    target[columns[t]] += code * values[t]

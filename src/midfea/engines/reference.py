@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from midfea import stages
-from midfea.engines.chain import Chain, Codes
+from midfea.engines.chain import Chain, Codes, Search
 from midfea.images import Grey
 
 
@@ -17,6 +18,10 @@ def describe(image: Grey, chain: Chain) -> NDArray[np.float32]:
         image, chain.filters, chain.padding, rectify=chain.rectify, floor=chain.floor
     )
     return stages.assemble_descriptors(stages.max_pool_3d(maps, chain.pairs), chain.window)
+
+
+def search(words: NDArray[np.float32]) -> Search:
+    return lambda points: stages.quantize(points, words)
 
 
 def encode(descriptors: NDArray[Any], chain: Chain) -> Codes:
@@ -44,3 +49,7 @@ def pooled(image: Grey, chain: Chain) -> NDArray[np.float32]:
         join = np.maximum if chain.pooling == "max" else np.add
         result = cells if not result.size else join(result, cells)
     return result
+
+
+def project(codes: NDArray[np.float32], matrix: sp.csr_array) -> NDArray[np.float32]:
+    return np.asarray(codes @ matrix)

@@ -187,8 +187,13 @@ class MidFeaBase(BaseEstimator):
                 f"n_words={n_words} words cannot be learned from {len(samples)} descriptors: "
                 "give more or larger images, or fewer words"
             )
+
+        def nearest(points: NDArray[np.float32], words: NDArray[np.float32]) -> NDArray[np.int32]:
+            search, parts = engine.search(words), np.array_split(points, 4 * self._n_threads())
+            return np.concatenate(list(self._in_parallel(lambda i: search(parts[i]), range(len(parts)))))
+
         with threadpool_limits(self._n_threads()):
-            return stages.kmeans(samples, n_words, random_state=rng, what="words")
+            return stages.kmeans(samples, n_words, random_state=rng, what="words", nearest=nearest)
 
     def _learn_projection(self, images: Images, rng: np.random.RandomState) -> None:
         kind = self.settings_["projection"]
@@ -257,7 +262,7 @@ class MidFeaBase(BaseEstimator):
         if self.projection_mean_ is not None:
             pooled = pooled - self.projection_mean_
         if sp.issparse(self.projection_):
-            pooled = (sp.csr_array(pooled) @ self.projection_).toarray()
+            pooled = get_engine(self.engine).project(pooled, self.projection_)
         elif self.projection_ is not None:
             pooled = pooled @ self.projection_
         return stages.unit_length(pooled)

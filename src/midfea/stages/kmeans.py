@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from midfea.progress import track
 from midfea.stages.seeds import Seed, generator
 
+Nearest = Callable[[NDArray[np.float32], NDArray[np.float32]], NDArray[np.integer[Any]]]
 BLOCK = 4096  # points compared with all centres at once: 4096 x 1000 scores are 16 MB
 
 
@@ -23,6 +25,7 @@ def kmeans(
     tol: float = 1e-4,
     random_state: Seed = None,
     what: str = "clusters",
+    nearest: Nearest | None = None,
 ) -> NDArray[np.float32]:
     """Centres of `n_clusters` clusters, starting from points drawn at random.
 
@@ -33,6 +36,8 @@ def kmeans(
         the centre with the largest *absolute* inner product. Rectified filters do not tell a pattern
         from its negative, so a second centre for the negative would be wasted.
     what : the name of this work in progress bars
+    nearest : (points, centres) -> the index of each point's centre, if something faster is at hand
+        (an engine's search); not for spherical clusters.
     tol : stop when the mean gain per round, relative to the mean so far, falls below it.
 
     Returns
@@ -59,7 +64,7 @@ def kmeans(
     centres = points[np.sort(rng.choice(n, n_clusters, replace=False))]
     previous = np.inf
     for _ in track(range(max_iter), what, max_iter):
-        labels, scores = _assign(points, centres, spherical)
+        labels, scores = _assign(points, centres, spherical, nearest)
         # What is minimised: squared distances, or one minus the cosine's size.
         cost = 1 - np.abs(scores) if spherical else squares - 2 * scores
         total = float(cost.mean(dtype=np.float64))
@@ -73,14 +78,20 @@ def kmeans(
 
 
 def _assign(
-    points: NDArray[Any], centres: NDArray[Any], spherical: bool
+    points: NDArray[Any], centres: NDArray[Any], spherical: bool, nearest: Nearest | None
 ) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
     """For each point its centre and its score: x.c - |c|^2 / 2, or the signed cosine."""
     labels = np.empty(len(points), dtype=np.intp)
     best = np.empty(len(points), dtype=np.float32)
-    half = 0 if spherical else np.einsum("ij,ij->i", centres, centres) / 2
+    half = np.zeros(len(centres)) if spherical else np.einsum("ij,ij->i", centres, centres) / 2
+    if nearest is not None:
+        labels[:] = nearest(points, centres)
     for start in range(0, len(points), BLOCK):
         part = slice(start, start + BLOCK)
+        if nearest is not None:
+            mine = labels[part]
+            best[part] = np.einsum("ij,ij->i", points[part], centres[mine]) - half[mine]
+            continue
         scores = points[part] @ centres.T - half
         labels[part] = np.argmax(np.abs(scores) if spherical else scores, axis=1)
         best[part] = np.take_along_axis(scores, labels[part, None], axis=1)[:, 0]

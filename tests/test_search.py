@@ -1,0 +1,90 @@
+"""The screened search finds what comparing with every word finds."""
+
+import numpy as np
+import pytest
+
+from midfea.engines import kernels
+from midfea.engines.search import WordIndex
+from midfea.stages import random_projection
+from midfea.stages.low_level import convolve
+from midfea.stages.projection import projection_matrix
+
+
+def distances(points, words):
+    points, words = points.astype(float), words.astype(float)
+    return ((points[:, None] - words) ** 2).sum(axis=-1)
+
+
+def assert_nearest(points, words, k):
+    """The k smallest distances in order, k different words; ties within float32's rounding aside."""
+    found = WordIndex(words).nearest(points, k)
+    assert found.shape == (len(points), k)
+    assert found.dtype == np.int32
+    all_distances = distances(points, words)
+    mine = np.take_along_axis(all_distances, found.astype(int), axis=1)
+    scale = max(np.square(words).sum(axis=1).max(), np.square(points).sum(axis=1).max())
+    np.testing.assert_allclose(mine, np.sort(all_distances, axis=1)[:, :k], atol=2e-6 * scale)
+    assert all(len(set(row)) == k for row in found.tolist())
+
+
+SIZES = [  # points, dimensions, words, k: whole and broken vectors, panels and blocks of points
+    (1, 3, 5, 5),
+    (3, 20, 7, 1),
+    (50, 180, 130, 5),
+    (200, 36, 64, 3),
+    (77, 5, 300, 8),
+    (9, 144, 1, 1),
+    (40, 33, 200, 70),  # more than the words of one panel
+    (120, 144, 4200, 2),  # more panels than one mask holds
+    (60, 400, 500, 1),  # several blocks of directions
+]
+
+
+@pytest.mark.parametrize(("n", "dim", "n_words", "k"), SIZES)
+@pytest.mark.parametrize("scale", [1.0, 300.0])
+def test_same_as_brute_force(n, dim, n_words, k, scale):
+    rng = np.random.RandomState(0)
+    points = scale * rng.rand(n, dim).astype(np.float32)
+    near = points[rng.randint(n, size=n_words)]
+    words = (near + scale * rng.normal(0, 0.1, (n_words, dim))).astype(np.float32)
+    assert_nearest(points, words, k)
+
+
+def test_points_far_outside_the_words():
+    """Coordinates beyond what the whole numbers hold: slower, and still right."""
+    rng = np.random.RandomState(1)
+    words = rng.normal(size=(150, 60)).astype(np.float32)
+    points = 100 * rng.normal(size=(40, 60)).astype(np.float32)
+    assert_nearest(points, words, 3)
+
+
+def test_flat_points_and_equal_words():
+    rng = np.random.RandomState(2)
+    words = rng.rand(130, 144).astype(np.float32)
+    words[[7, 90, 129]] = words[50]
+    points = np.concatenate([np.zeros((5, 144), np.float32), words[[90, 129]]])
+    found = WordIndex(words).nearest(points, 1)[:, 0]
+    assert (found[:5] == np.square(words).sum(axis=1).argmin()).all()
+    assert found[5:].tolist() == [7, 7]  # the first of those that tie
+    assert WordIndex(words).nearest(points[5:], 4).tolist() == [[7, 50, 90, 129]] * 2
+    assert (WordIndex(np.zeros((70, 9))).nearest(np.ones((20, 9)), 2) == [0, 1]).all()
+
+
+@pytest.mark.parametrize("n_filters", [1, 2, 3, 9, 16])
+@pytest.mark.parametrize("size", [3, 7, 8])
+def test_convolution_in_tiles(n_filters, size):
+    rng = np.random.RandomState(0)
+    image = rng.randint(256, size=(41, 70)).astype(np.float32)
+    filters = rng.normal(size=(n_filters, size, size)).astype(np.float32)
+    mine = kernels._convolution(image, filters)[:, :n_filters, : 70 - size + 1]
+    np.testing.assert_allclose(mine.transpose(0, 2, 1), convolve(image, filters), rtol=1e-4, atol=0.02)
+
+
+def test_sparse_projection():
+    rng = np.random.RandomState(0)
+    codes = np.where(rng.rand(3, 500) < 0.1, rng.rand(3, 500), 0).astype(np.float32)
+    matrix = projection_matrix(500, 80, "sparse", 0)
+    out = np.zeros((3, 80), dtype=np.float32)
+    kernels.project(codes, matrix.indptr, matrix.indices, matrix.data, out)
+    out /= np.linalg.norm(out, axis=1, keepdims=True)
+    np.testing.assert_allclose(out, random_projection(codes, 80, random_state=0), atol=1e-6)
