@@ -166,15 +166,3 @@ def test_interrupting_leaves_nothing(photos, tmp_path):
     assert process.returncode == 130, errors
     assert "Traceback" not in errors
     assert list(tmp_path.iterdir()) == []
-
-
-def test_bench_prints_every_stage(tmp_path):
-    result = midfea("bench", "--size", 64, "--images", 4, "--json", tmp_path / "rows.json")
-    assert result.returncode == 0, result.stderr
-    rows = json.loads((tmp_path / "rows.json").read_text())
-    stages = {row["stage"]: row["ms_per_image"] for row in rows if "stage" in row}
-    assert "vector quantization" in stages
-    parts = sum(value for name, value in stages.items() if name != "total")
-    assert stages["total"] > 0 and abs(parts / stages["total"] - 1) < 0.5
-    assert {"midfea"} <= {row["method"] for row in rows if "method" in row}
-    assert "vector quantization" in result.stdout

@@ -1,0 +1,111 @@
+"""How time and memory grow with the pixels, the words, the filters and the number of images.
+
+Every point is measured in a process of its own, because a process's peak memory never falls. The peak
+is the whole process's (Linux's VmHWM: interpreter, libraries, model, images and all), beside what it was
+before the work, with everything loaded.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from midfea import MidFea
+from midfea.bench.timing import Image, Row, milliseconds
+from midfea.progress import track
+
+SWEEPS: dict[str, tuple[int, ...]] = {
+    "pixels": tuple(side**2 for side in (64, 128, 256, 512, 1024)),
+    "words": (256, 512, 1024, 2048, 4096, 8192),
+    "filters": (9, 16, 24, 32),
+    "images": (100, 300, 1000, 3000, 10_000),
+}
+SIDE = 128  # pixels, where it is not the size that grows
+SMALL = 64  # pixels, where there are many images
+N_SAMPLE = 20_000  # descriptors for the words: these need only be like real ones
+ROUNDS = 3
+
+
+def time_growth(
+    squares: Callable[[int], list[Image]],
+    *,
+    sweeps: Mapping[str, Sequence[int]] = SWEEPS,
+    seed: int = 0,
+) -> list[Row]:
+    """Milliseconds for each image on one core and peak memory at every point, then the exponents.
+
+    Parameters
+    ----------
+    squares : a few images of so many pixels square
+    sweeps : what grows, and its values
+
+    The paper's settings, except that filters grow without pairs: n filters make n (n - 1) / 2 pairs, so
+    that the descriptor's length would grow as their square, whatever the engine does.
+    """
+    usual, small = squares(SIDE), squares(SMALL)
+    base = _fitted(usual, seed)
+    points = [(what, value) for what, values in sweeps.items() for value in values]
+    rows: list[Row] = []
+    for what, value in track(points, "growth", len(points)):
+        model, images = base, usual
+        if what == "pixels":
+            images = squares(round(value**0.5))
+        elif what == "words":
+            model = _fitted(usual, seed, n_words=value)
+        elif what == "filters":
+            model = _fitted(usual, seed, n_filters=value, pairs=False)
+        else:
+            images = [small[i % len(small)] for i in range(value)]
+        rows.append({"growth": what, "value": value, **in_own_process(model, images), "threads": 1})
+    return rows + [{"growth": what, "exponent": exponent(what, rows)} for what in sweeps]
+
+
+def exponent(what: str, rows: Sequence[Row]) -> float:
+    """The slope of log time against log value, by least squares; of all the images' time together."""
+    points = [row for row in rows if row["growth"] == what]
+    values = np.array([row["value"] for row in points], dtype=float)
+    times = np.array([row["ms_per_image"] for row in points]) * (values if what == "images" else 1)
+    return round(float(np.polyfit(np.log(values), np.log(times), 1)[0]), 3)
+
+
+def in_own_process(model: MidFea, images: list[Image]) -> Row:
+    """`measure` in a fresh interpreter: not forked, so that nothing of ours is counted."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
+        return process.submit(measure, model, images).result()
+
+
+def measure(model: MidFea, images: list[Image]) -> Row:
+    """Time and memory of `transform` on one core, all images in one call."""
+    model.set_params(n_jobs=1)
+    with threadpool_limits(1):
+        model.transform([images[0][:SMALL, :SMALL]])  # loads the compiled code
+        before = peak_mb()
+        times = [milliseconds(model.transform, images) / len(images) for _ in range(ROUNDS)]
+    return {
+        "ms_per_image": round(float(np.median(times)), 3),
+        "peak_mb": peak_mb(),
+        "start_mb": before,
+    }
+
+
+def peak_mb() -> float | None:
+    """This process's largest memory so far in MB; None where there is no /proc to ask.
+
+    `resource.getrusage` would do elsewhere, but what it says of a new process includes its parent's.
+    """
+    try:
+        found = re.search(r"VmHWM:\s*(\d+) kB", Path("/proc/self/status").read_text())
+    except OSError:
+        return None
+    return round(int(found[1]) / 1e3, 1) if found else None
+
+
+def _fitted(images: list[Image], seed: int, **settings: int) -> MidFea:
+    model = MidFea(preset="paper", max_side=None, n_samples=N_SAMPLE, random_state=seed, **settings)
+    return model.fit(images)

@@ -1,0 +1,64 @@
+"""Learning words: k-means with the engine's search beside scikit-learn's, on the same descriptors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from sklearn.cluster import KMeans
+from sklearn.metrics import pairwise_distances_argmin_min
+from threadpoolctl import threadpool_limits
+
+from midfea.bench.descriptors import Points, describer, sample
+from midfea.bench.search import nearest
+from midfea.bench.timing import Image, Row, milliseconds
+from midfea.stages import kmeans
+
+N_SAMPLE = 100_000  # descriptors, as `MidFea` takes them
+
+
+def time_kmeans(
+    images: Sequence[Image], *, n_clusters: int = 1000, max_iter: int = 25, seed: int = 0
+) -> list[Row]:
+    """Seconds on one core, and the sum of squared distances to the nearest centres.
+
+    Both start from points drawn at random and stop early only if nothing changes any more (tol=0), so
+    that on many points they do the same number of rounds.
+    """
+    points = sample(images, describer(images, seed), N_SAMPLE, seed)
+    centres: dict[str, Points] = {}
+
+    def ours() -> None:
+        centres["k-means (midfea)"] = kmeans(
+            points, n_clusters, max_iter=max_iter, tol=0, random_state=seed, nearest=nearest
+        )
+
+    def theirs() -> None:
+        model = KMeans(
+            n_clusters,
+            n_init=1,
+            init="random",
+            algorithm="lloyd",
+            max_iter=max_iter,
+            tol=0,
+            random_state=seed,
+        )
+        centres["k-means (scikit-learn)"] = model.fit(points).cluster_centers_
+
+    with threadpool_limits(1):
+        nearest(points[:100], points[:10])  # compiles
+        seconds = [milliseconds(work) / 1e3 for work in (ours, theirs)]
+        distances = [pairwise_distances_argmin_min(points, found)[1] for found in centres.values()]
+    return [
+        {
+            "method": name,
+            "seconds": round(time, 3),
+            "threads": 1,
+            "ratio": round(time / seconds[0], 3),
+            "points": len(points),
+            "clusters": n_clusters,
+            "max_iter": max_iter,
+            "inertia": float(np.square(distance, dtype=np.float64).sum()),
+        }
+        for name, time, distance in zip(centres, seconds, distances, strict=True)
+    ]

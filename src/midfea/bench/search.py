@@ -1,0 +1,142 @@
+"""The exact search for the nearest words beside brute force: its speed, and that it finds the same."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+from midfea.bench.descriptors import Points, describer, sample
+from midfea.bench.timing import Image, Row
+from midfea.engines import cpu
+from midfea.engines.search import WordIndex
+from midfea.progress import track
+from midfea.stages import kmeans
+
+Words = NDArray[np.integer[Any]]
+Search = Callable[[Points, int], Words]  # descriptors and k to the k nearest words, nearest first
+
+OURS, BRUTE_FORCE = "midfea search", "BLAS product"
+BLOCK = 512  # descriptors in one product: the scores stay in the cache
+TIE = 1e-5  # squared distances, of descriptors of unit length, that differ by less count as equal
+N_SAMPLE = 50_000  # descriptors from which the words are learned
+
+
+def time_search(
+    images: Sequence[Image],
+    *,
+    n_words: Sequence[int] = (1000, 4096),
+    neighbours: Sequence[int] = (1, 5),
+    seed: int = 0,
+) -> tuple[list[Row], list[str]]:
+    """Milliseconds for each image on one core, and how many answers differ from brute force.
+
+    The searches take turns at every image, so that a busy machine slows all of them. Preparing the
+    words is not counted: it is done once for all images.
+
+    Returns
+    -------
+    rows : "ratio" is the method's time to midfea's. "different" counts the descriptors for which brute
+        force found other words, "beyond_ties" those of them whose words are not equally near.
+    missing : what could not be measured, and why
+    """
+    describe = describer(images, seed)
+    points = sample(images, describe, N_SAMPLE, seed)
+    rows, missing = [], []
+    if not find_spec("faiss"):
+        missing.append("faiss is not measured: pip install faiss-cpu")
+    for n in n_words:
+        if n > len(points):
+            missing.append(f"{n} words need more descriptors than {len(points)}: give more images")
+            continue
+        with threadpool_limits(1):
+            words = kmeans(points, n, max_iter=5, random_state=seed, what=f"{n} words", nearest=nearest)
+            for k in neighbours:
+                rows += _compare(images, describe, words, k)
+    return rows, missing
+
+
+def nearest(points: Points, words: Points) -> NDArray[np.int32]:
+    """The engine's search, as k-means wants it."""
+    return cpu.search(words)(points)
+
+
+def brute_force(words: Points) -> Search:
+    """One product of matrices for all scores x.c - |c|^2 / 2, as one would write it in NumPy."""
+    half = np.einsum("ij,ij->i", words, words) / 2
+    buffer = np.empty((BLOCK, len(words)), dtype=np.float32)
+
+    def search(points: Points, k: int) -> Words:
+        found = np.empty((len(points), k), dtype=np.int32)
+        for start in range(0, len(points), BLOCK):
+            block = points[start : start + BLOCK]
+            scores = np.matmul(block, words.T, out=buffer[: len(block)])
+            scores -= half
+            if k == 1:
+                found[start : start + BLOCK, 0] = scores.argmax(axis=1)
+                continue
+            best = np.argpartition(scores, -k, axis=1)[:, -k:]
+            order = np.argsort(-np.take_along_axis(scores, best, axis=1), axis=1)
+            found[start : start + BLOCK] = np.take_along_axis(best, order, axis=1)
+        return found
+
+    return search
+
+
+def _faiss(words: Points) -> Search:
+    import faiss
+
+    faiss.omp_set_num_threads(1)
+    index = faiss.IndexFlatL2(words.shape[1])
+    index.add(words)
+    return lambda points, k: index.search(points, k)[1]
+
+
+def _compare(
+    images: Sequence[Image], describe: Callable[[Image], Points], words: Points, k: int
+) -> list[Row]:
+    searches: dict[str, Search] = {OURS: WordIndex(words).nearest, BRUTE_FORCE: brute_force(words)}
+    if find_spec("faiss"):
+        searches["faiss flat"] = _faiss(words)
+    times: dict[str, list[float]] = {name: [] for name in searches}
+    counts = {name: np.zeros(3, dtype=int) for name in searches}
+    first = describe(images[0])
+    for search in searches.values():
+        search(first, k)  # compiles
+    for image in track(images, f"{len(words)} words, {k} nearest", len(images)):
+        points = describe(image)
+        found: dict[str, Words] = {}
+        for name, search in searches.items():
+            begun = time.perf_counter()
+            found[name] = search(points, k)
+            times[name].append(1e3 * (time.perf_counter() - begun))
+        for name, mine in found.items():
+            counts[name] += len(points), *differences(points, words, mine, found[BRUTE_FORCE])
+    medians = {name: float(np.median(found)) for name, found in times.items()}
+    return [
+        {
+            "method": name,
+            "words": len(words),
+            "k": k,
+            "ms_per_image": round(medians[name], 3),
+            "threads": 1,
+            "ratio": round(medians[name] / medians[OURS], 3),
+            "compared": int(counts[name][0]),
+            "different": int(counts[name][1]),
+            "beyond_ties": int(counts[name][2]),
+        }
+        for name in searches
+    ]
+
+
+def differences(points: Points, words: Points, mine: Words, theirs: Words) -> tuple[int, int]:
+    """How many descriptors have other words, and how many of them at other distances (in float64)."""
+    rows = np.flatnonzero((mine != theirs).any(axis=1))
+    exact = points[rows, None].astype(np.float64)
+    distances = [np.square(exact - words[found[rows]]).sum(axis=-1) for found in (mine, theirs)]
+    return len(rows), int((np.abs(distances[0] - distances[1]) > TIE).any(axis=1).sum())
