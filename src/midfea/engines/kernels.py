@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from midfea.engines.tiles import FILTERS, TILE, convolution_tile
+from midfea.engines.tiles import FILTERS, LANES, TILE, convolution_tile, dot
 from midfea.stages.low_level import EQUAL
 
 _EQUAL = np.float32(EQUAL)
@@ -157,14 +157,12 @@ def soft_weights(descriptors, codebook, words, softness):  # type: ignore[no-unt
     """Weights of `soft_codes` for words that were found already."""
     n, k = words.shape
     weights = np.empty((n, k), dtype=np.float32)
+    near = _differences_room(descriptors, k)
     distances = np.empty(k)
     for i in range(n):
+        _differences(descriptors, codebook, words, i, near)
         for a in range(k):
-            total = 0.0
-            for d in range(descriptors.shape[1]):
-                difference = np.float64(codebook[words[i, a], d]) - np.float64(descriptors[i, d])
-                total += difference * difference
-            distances[a] = total
+            distances[a] = _product(near, a, a)
         total = 0.0
         nearest = distances[0]
         for a in range(k):
@@ -179,22 +177,16 @@ def soft_weights(descriptors, codebook, words, softness):  # type: ignore[no-unt
 def llc_weights(descriptors, codebook, words, regularization):  # type: ignore[no-untyped-def]
     """Weights of `llc_codes`: a k x k positive definite system for each descriptor (Cholesky)."""
     n, k = words.shape
-    dim = descriptors.shape[1]
     weights = np.empty((n, k), dtype=np.float32)
-    near = np.empty((k, dim))
+    near = _differences_room(descriptors, k)
     gram = np.empty((k, k))
     solution = np.empty(k)
     for i in range(n):
-        for a in range(k):
-            for d in range(dim):
-                near[a, d] = np.float64(codebook[words[i, a], d]) - np.float64(descriptors[i, d])
+        _differences(descriptors, codebook, words, i, near)
         trace = 0.0
         for a in range(k):
             for b in range(a + 1):
-                total = 0.0
-                for d in range(dim):
-                    total += near[a, d] * near[b, d]
-                gram[a, b] = total
+                gram[a, b] = _product(near, a, b)
             trace += gram[a, a]
         for a in range(k):
             gram[a, a] += regularization * trace + 1e-12
@@ -217,6 +209,27 @@ def llc_weights(descriptors, codebook, words, regularization):  # type: ignore[n
         for a in range(k):
             weights[i, a] = solution[a] / total
     return weights
+
+
+@njit(nogil=True)
+def _differences_room(descriptors, k):  # type: ignore[no-untyped-def]
+    """Rows of zeros, as long as descriptors filled up to whole vectors."""
+    return np.zeros((k, -(-descriptors.shape[1] // LANES) * LANES), dtype=np.float32)
+
+
+@njit(nogil=True, inline="always")
+def _differences(descriptors, codebook, words, i, near):  # type: ignore[no-untyped-def]
+    """From descriptor i to each of its words."""
+    for a in range(words.shape[1]):
+        word = words[i, a]
+        for d in range(descriptors.shape[1]):
+            near[a, d] = codebook[word, d] - descriptors[i, d]
+
+
+@njit(nogil=True, inline="always")
+def _product(near, a, b):  # type: ignore[no-untyped-def]
+    length = near.shape[1]
+    return np.float64(dot(near, a * length, near, b * length, length))
 
 
 @njit(cache=True, nogil=True)

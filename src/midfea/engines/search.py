@@ -197,7 +197,7 @@ def _nearest(points, words, half, order, screen, found):  # type: ignore[no-unty
                         _insert(best, names, r, score, order[word])
                 least = max((best[r, k - 1] + above[r]) * units, ANY)
                 top = _largest(tops, r, filled)
-                if top < least:
+                if not top >= least:  # also if a point is not a number
                     break
                 panel = _first_of(tops, r, top)
                 tops[r, panel] = NONE
