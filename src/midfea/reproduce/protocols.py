@@ -122,7 +122,16 @@ _OUR_FACES = {
     "partition": (4, 4),
     "projection": None,
 }
-_OBJECTS = {"n_words": 1000, "partition": "pyramid", "projection": None}
+# Person-wise cross-validation on the 50 training people: 96.0; with the settings for faces 93.5, with
+# 4x4, 6x6 and 8x6 cells 95.0, 95.6 and 95.9.
+_OUR_SEXES = {**_OUR_FACES, "n_filters": 16, "scales": (1.0,), "partition": (10, 8)}
+# The paper divides by the length of the responses and does not say what happens where they are next to
+# nothing. A floor of half the root mean square is better by 3.4 points than none (61.3, 57.8) on held-out
+# thirds of the training parts of trials 0 to 2; for faces in all lights none is better, by far.
+_OBJECTS = {"n_words": 1000, "partition": "pyramid", "projection": None, "floor": 0.5}
+_NO_FLOOR = {**_OBJECTS, "floor": 0.0}
+# Not rectified, as the text has it: 98.7 against 98.0 on held-out thirds of four training parts.
+_LIGHTS = {**_FACES, "rectify": False}
 _OUR_OBJECTS = {"preset": "best", "floor": 0.0}
 # Responses are not rectified, as the text of Section 2.1 has it: for ages better by 0.4 years than
 # rectified ones in cross-validation on the first group's training part (for gender worse, by 2 points).
@@ -167,8 +176,8 @@ PROTOCOLS: dict[str, Protocol] = {
             Method("SVM-raw", paper=91.3),
             Method("MidFea", _FACES, paper=96.1),
             Method("MidFea-NS", _FACES, 10, _COHESIVE, paper=98.3),
-            Method("MidFea, ours", _OUR_FACES),
-            Method("MidFea-NS, ours", _OUR_FACES, 10, _COHESIVE),
+            Method("MidFea, ours", _OUR_SEXES),
+            Method("MidFea-NS, ours", _OUR_SEXES, 10, _COHESIVE),
         ),
         trials=3,
         person_folds=True,
@@ -179,8 +188,8 @@ PROTOCOLS: dict[str, Protocol] = {
         _random_halves,
         (
             Method("SVM-raw"),
-            Method("MidFea", _FACES, paper=99.6),
-            Method("MidFea-NS", _FACES, 114, _COHESIVE),
+            Method("MidFea", _LIGHTS, paper=99.6),
+            Method("MidFea-NS", _LIGHTS, 114, _COHESIVE),
         ),
         trials=10,
     ),
@@ -207,6 +216,7 @@ PROTOCOLS: dict[str, Protocol] = {
             Method("SVM-raw"),
             Method("MidFea", _OBJECTS, paper=73.8),
             Method("MidFea-NS", _OBJECTS, 2040, _COHESIVE, paper=74.7),
+            Method("MidFea without floor", _NO_FLOOR),
             Method("MidFea, ours", _OUR_OBJECTS),
         ),
         trials=3,
