@@ -4,9 +4,10 @@
     MIDFEA_DATA=FOLDER python benchmarks/neuron_selectivity.py --accuracy [--cache FOLDER]
 
 Features are extracted once for each seed and kept in the cache folder, if one is given. Test parts of
-Caltech-101's seeds 0 to 3 were looked at in making the layer; seeds 4 to 8 (--first 4 --seeds 5) were not. The SVM on x chooses
-C by cross-validation on the training samples. The SVM on h, standardised alike, takes C = 1:
-cross-validation on training parts, each layer learned anew, hardly tells 0.1 from 10.
+Caltech-101's seeds 0 to 3 were looked at in making the layer; seeds 4 to 8 (--first 4 --seeds 5) were
+not. The SVM on x chooses C by cross-validation on the training samples. The SVM on h, standardised
+alike, takes C = 1: cross-validation on training parts, each layer learned anew, hardly tells 0.1
+from 10.
 """
 
 from __future__ import annotations

@@ -71,6 +71,21 @@ def rewrite(path, target, change_description=None, change_arrays=None):
     save_file(arrays, target, {"midfea": json.dumps(description)})
 
 
+def test_files_older_than_a_parameter(saved, tmp_path, surfaces):
+    """Files from before `device` and `precision` mean what was done then."""
+    model, path = saved
+
+    def older(description):
+        for part in ("params", "settings"):
+            for name in ("device", "precision"):
+                del description[part][name]
+
+    rewrite(path, tmp_path / "old.midfea", older)
+    again = midfea.load(tmp_path / "old.midfea")
+    assert again.get_params() == model.get_params()
+    np.testing.assert_array_equal(again.predict(surfaces[0]), model.predict(surfaces[0]))
+
+
 @pytest.mark.parametrize(
     "change, message",
     [

@@ -160,10 +160,13 @@ def fit_within(image: Grey, max_side: int | None) -> Grey:
 
 def rescale(image: Grey, factor: float) -> Grey:
     """A copy of another size, area-weighted so that nothing aliases; uint8 stays uint8."""
-    if factor == 1:
-        return image
-    height, width = (max(1, round(side * factor)) for side in image.shape)
-    return resize(image, (height, width))
+    return resize(image, scaled_shape(image.shape, factor))
+
+
+def scaled_shape(shape: tuple[int, ...], factor: float) -> tuple[int, int]:
+    """Height and width after `rescale`."""
+    height, width = (max(1, round(side * factor)) for side in shape)
+    return height, width
 
 
 def resize(image: Grey, shape: tuple[int, int]) -> Grey:

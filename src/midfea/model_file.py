@@ -43,6 +43,8 @@ ARRAYS = {
     "MidFeaRegressor": ("coef_",),
 }
 
+# Parameters that older files do not have, and what they stand for there.
+ADDED: dict[str, Any] = {"device": None, "precision": "exact"}
 
 # Of the neuron-selectivity layer; the codes of the training samples are not kept.
 LAYER_ARRAYS = ("W_", "b_", "D_", "selectivity_", "center_")
@@ -148,6 +150,8 @@ def _restore(description: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> An
         raise ModelFileError(f"holds a {name!r}, which this midfea does not know")
     cls = getattr(importlib.import_module(CLASSES[name]), name)
     known = set(cls._get_param_names())
+    for part in ("params", "settings"):
+        description[part] = ADDED | description[part]
     unknown = sorted(set(description["params"]) ^ known | set(description["settings"]) ^ known)
     if unknown:
         raise ModelFileError(f"parameters differ from this midfea's: {', '.join(unknown)}")

@@ -1,20 +1,31 @@
-"""The same steps at different speeds, chosen by name: "reference", "cpu", or "auto"."""
+"""The same steps at different speeds, chosen by name: "reference", "cpu", "torch", or "auto"."""
 
 from __future__ import annotations
 
 import importlib
-from typing import cast
+from functools import lru_cache
+from typing import Any, cast
 
-from midfea.engines.chain import Chain, Codes, Encoding, Engine, min_side
+from midfea.engines.chain import BatchEngine, Chain, Codes, Encoding, Engine, min_side
 
-ENGINES = {"auto": "cpu", "reference": "reference", "cpu": "cpu"}
+ENGINES = {"auto": "cpu", "reference": "reference", "cpu": "cpu", "torch": "torch"}
 
 
-def get_engine(name: str) -> Engine:
-    """The engine of that name, imported only now (the kernels of one may need what others do not)."""
+def get_engine(name: str, device: str | None = None, precision: str = "exact") -> Engine:
+    """The engine of that name, imported only now (the kernels of one may need what others do not).
+
+    Only the torch engine has a choice of devices, and of precision.
+    """
     if name not in ENGINES:
         raise ValueError(f"engine is one of {', '.join(map(repr, ENGINES))}, got {name!r}")
+    if name == "torch":
+        return cast(Engine, _torch_engine(device, precision))
     return cast(Engine, importlib.import_module(f"midfea.engines.{ENGINES[name]}"))
 
 
-__all__ = ["Chain", "Codes", "Encoding", "Engine", "get_engine", "min_side"]
+@lru_cache(maxsize=8)
+def _torch_engine(device: str | None, precision: str) -> Any:
+    return importlib.import_module("midfea.engines.torch").TorchEngine(device, precision)
+
+
+__all__ = ["BatchEngine", "Chain", "Codes", "Encoding", "Engine", "get_engine", "min_side"]

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from midfea.images import Grey, rescale
+from midfea.images import Grey, resize, scaled_shape
 from midfea.stages.low_level import Padding
 from midfea.stages.pooling import Partition, Pooling
 
@@ -43,6 +43,12 @@ class Chain:
         n = len(self.filters)
         return self.window**2 * (n * (n - 1) // 2 if self.pairs else n)
 
+    def grid(self, shape: tuple[int, ...]) -> tuple[int, int]:
+        """Rows and columns of descriptors in an image of that shape."""
+        lost = self.filters.shape[1] - 1 if self.padding == "valid" else 0
+        rows, columns = (-(-(side - lost) // 2) - self.window + 1 for side in shape)
+        return rows, columns
+
     def words(self) -> NDArray[np.float32]:
         """The codebook, which must have been learned."""
         assert self.codebook is not None
@@ -50,9 +56,13 @@ class Chain:
 
     def scaled(self, image: Grey) -> list[Grey]:
         """The image at each scale that still holds a descriptor; the largest scale always counts."""
-        copies = [rescale(image, scale) for scale in sorted(self.scales, reverse=True)]
+        return [resize(image, shape) for shape in self.scaled_shapes(image.shape)]
+
+    def scaled_shapes(self, shape: tuple[int, ...]) -> list[tuple[int, int]]:
+        """The shapes of `scaled`."""
+        shapes = [scaled_shape(shape, scale) for scale in sorted(self.scales, reverse=True)]
         least = min_side(self.filters.shape[1], self.window, self.padding)
-        return copies[:1] + [copy for copy in copies[1:] if min(copy.shape) >= least]
+        return shapes[:1] + [smaller for smaller in shapes[1:] if min(smaller) >= least]
 
 
 def min_side(filter_size: int, window: int, padding: Padding) -> int:
@@ -78,3 +88,16 @@ class Engine(Protocol):
 
     def project(self, codes: NDArray[np.float32], matrix: sp.csr_array) -> NDArray[np.float32]:
         """Pooled codes (n, n_codes) times a sparse matrix."""
+
+
+@runtime_checkable
+class BatchEngine(Engine, Protocol):
+    """An engine that gains from many images at once, of any sizes."""
+
+    def pooled_many(self, images: Sequence[Grey], chain: Chain) -> NDArray[np.float32]:
+        """`pooled` of each image: (n, n_codes)."""
+
+    def features(
+        self, images: Sequence[Grey], chain: Chain, matrix: Any, mean: NDArray[Any] | None
+    ) -> NDArray[np.float32]:
+        """Pooled codes, less the mean if there is one, times the matrix if there is one, unit length."""

@@ -16,20 +16,21 @@ from sklearn.base import BaseEstimator
 from sklearn.decomposition import PCA
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
-from threadpoolctl import threadpool_limits
 
 from midfea import stages
-from midfea.engines import Chain, Encoding, get_engine, min_side
+from midfea.engines import BatchEngine, Chain, Encoding, Engine, get_engine, min_side
 from midfea.estimators.presets import check, preset_values
 from midfea.images import Grey, ImageError, Images
+from midfea.parallel import in_parallel, linear_algebra_threads
 from midfea.progress import progress_bars, track
 from midfea.stages.filters import FilterMethod
 from midfea.stages.low_level import Padding
-from midfea.stages.pooling import Partition, Pooling
+from midfea.stages.pooling import Partition, Pooling, partition_levels
 
 MAX_IMAGES = 1000  # filters and words are learned from at most so many images
 MAX_PCA_IMAGES = 4000
 BATCH = 64  # images whose pooled codes are held at once before they are projected
+BATCH_IMAGES, BATCH_PIXELS = 2**14, 2**28  # handed at once to an engine that takes many
 
 T = TypeVar("T")
 
@@ -58,7 +59,9 @@ class MidFeaBase(BaseEstimator):
     n_components: int = 3000
     n_samples: int = 100_000
     max_side: int | None = 150
-    engine: Literal["auto", "reference", "cpu"] = "auto"
+    engine: Literal["auto", "reference", "cpu", "torch"] = "auto"
+    device: str | None = None
+    precision: Literal["exact", "fast"] = "exact"
     n_jobs: int | None = None
     random_state: int | None = None
     verbose: bool = False
@@ -165,7 +168,7 @@ class MidFeaBase(BaseEstimator):
 
     def _learn_codebook(self, greys: list[Grey], rng: np.random.RandomState) -> NDArray[np.float32]:
         """k-means on descriptors from random places of the images, at every scale."""
-        n_words, chain, engine = self.settings_["n_words"], self._chain, get_engine(self.engine)
+        n_words, chain, engine = self.settings_["n_words"], self._chain, self._engine()
         each = -(-self.settings_["n_samples"] // len(greys))
         seeds = rng.randint(2**31 - 1, size=len(greys))
 
@@ -192,7 +195,7 @@ class MidFeaBase(BaseEstimator):
             search, parts = engine.search(words), np.array_split(points, 4 * self._n_threads())
             return np.concatenate(list(self._in_parallel(lambda i: search(parts[i]), range(len(parts)))))
 
-        with threadpool_limits(self._n_threads()):
+        with linear_algebra_threads(self._n_threads()):
             return stages.kmeans(samples, n_words, random_state=rng, what="words", nearest=nearest)
 
     def _learn_projection(self, images: Images, rng: np.random.RandomState) -> None:
@@ -203,10 +206,9 @@ class MidFeaBase(BaseEstimator):
         self.projection_mean_: Any = None
         if kind == "pca":
             chosen = _evenly(len(images), MAX_PCA_IMAGES, rng)
-            work = self._in_parallel(lambda i: self._pooled(self._checked_grey(images, i)), chosen)
-            codes = np.stack(list(track(work, "principal directions", len(chosen))))
+            codes = self._codes(images, chosen)
             pca = PCA(min(n_components, *codes.shape), random_state=rng)
-            with threadpool_limits(self._n_threads()):
+            with linear_algebra_threads(self._n_threads()):
                 pca.fit(codes)
             self.projection_ = np.ascontiguousarray(pca.components_.T)
             self.projection_mean_ = pca.mean_
@@ -217,6 +219,9 @@ class MidFeaBase(BaseEstimator):
             )
 
     # -- running ----------------------------------------------------------------------------------
+
+    def _engine(self) -> Engine:
+        return get_engine(self.engine, self.device, self.precision)
 
     @property
     def _chain(self) -> Chain:
@@ -238,7 +243,23 @@ class MidFeaBase(BaseEstimator):
 
     def _features(self, images: Images) -> NDArray[np.float32]:
         """Mid-level features of the images, (n, n_features)."""
+        engine = self._engine()
+        if isinstance(engine, BatchEngine):
+            parts = [
+                engine.features(greys, self._chain, self.projection_, self.projection_mean_)
+                for greys in self._batches(images, range(len(images)), "features")
+            ]
+            return parts[0] if len(parts) == 1 else np.concatenate(parts)
         features = np.empty((len(images), self._n_features_out), dtype=np.float32)
+        if self.projection_ is None or sp.issparse(self.projection_):
+            work = self._in_parallel(
+                lambda i: self._project(self._pooled(self._checked_grey(images, i))[None])[0],
+                range(len(images)),
+            )
+            for i, row in enumerate(track(work, "features", len(images))):
+                features[i] = row
+            return features
+        # A dense matrix is too large to be read for each image: many are projected at once.
         work = self._in_parallel(
             lambda i: self._pooled(self._checked_grey(images, i)), range(len(images))
         )
@@ -248,21 +269,60 @@ class MidFeaBase(BaseEstimator):
             features[start:stop] = self._project(np.stack([next(work) for _ in range(start, stop)]))
         return features
 
+    def _codes(self, images: Images, chosen: NDArray[np.intp]) -> NDArray[np.float32]:
+        """Pooled codes of some images, for principal directions."""
+        engine, what = self._engine(), "principal directions"
+        if isinstance(engine, BatchEngine):
+            batches = self._batches(images, chosen, what)
+            return np.concatenate([engine.pooled_many(greys, self._chain) for greys in batches])
+        work = self._in_parallel(lambda i: self._pooled(self._checked_grey(images, i)), chosen)
+        return np.stack(list(track(work, what, len(chosen))))
+
+    def _batches(self, images: Images, chosen: Iterable[int], what: str) -> Iterator[list[Grey]]:
+        """Grey images for an engine that takes many; while it works, the next ones are read."""
+        chosen = list(chosen)
+        greys = self._in_parallel(lambda i: self._checked_grey(images, i), chosen)
+
+        def read() -> list[Grey]:
+            batch: list[Grey] = []
+            n_pixels = 0
+            while len(batch) < BATCH_IMAGES and n_pixels < BATCH_PIXELS:
+                grey = next(greys, None)
+                if grey is None:
+                    break
+                if self.settings_["partition"] != "pyramid":
+                    levels = partition_levels(self._chain.partition, self._chain.grid(grey.shape))
+                    self._check_cells(grey, sum(len(rows) * len(columns) for rows, columns in levels))
+                batch.append(grey)
+                n_pixels += grey.size
+            return batch
+
+        def batches() -> Iterator[list[Grey]]:
+            with ThreadPoolExecutor(1) as reader:
+                waiting = reader.submit(read)
+                while batch := waiting.result():
+                    waiting = reader.submit(read)
+                    yield batch
+
+        yield from track(batches(), what, -(-len(chosen) // BATCH_IMAGES))
+
     def _pooled(self, grey: Grey) -> NDArray[np.float32]:
-        pooled = get_engine(self.engine).pooled(grey, self._chain)
-        n_cells = len(pooled) // len(self.codebook_)
+        pooled = self._engine().pooled(grey, self._chain)
+        self._check_cells(grey, len(pooled) // len(self.codebook_))
+        return pooled
+
+    def _check_cells(self, grey: Grey, n_cells: int) -> None:
         if n_cells != getattr(self, "n_cells_", n_cells):
             raise ImageError(
                 f"an image of {grey.shape[0]}x{grey.shape[1]} pixels has {n_cells} cells where the "
                 f"model has {self.n_cells_}: cells of a fixed size need images of one size"
             )
-        return pooled
 
     def _project(self, pooled: NDArray[np.float32]) -> NDArray[np.float32]:
         if self.projection_mean_ is not None:
             pooled = pooled - self.projection_mean_
         if sp.issparse(self.projection_):
-            pooled = get_engine(self.engine).project(pooled, self.projection_)
+            pooled = self._engine().project(pooled, self.projection_)
         elif self.projection_ is not None:
             pooled = pooled @ self.projection_
         return stages.unit_length(pooled)
@@ -285,16 +345,8 @@ class MidFeaBase(BaseEstimator):
         return int(joblib.effective_n_jobs(-1 if self.n_jobs is None else self.n_jobs))
 
     def _in_parallel(self, function: Callable[[int], T], indices: Iterable[int]) -> Iterator[T]:
-        """function(i) for each i, in order, by threads; few results wait at any time."""
-        indices = list(indices)
-        n_threads = min(self._n_threads(), len(indices))
-        if n_threads <= 1:
-            with threadpool_limits(self._n_threads()):
-                yield from map(function, indices)
-            return
-        with ThreadPoolExecutor(n_threads) as pool, threadpool_limits(1):
-            for start in range(0, len(indices), BATCH):
-                yield from pool.map(function, indices[start : start + BATCH])
+        """function(i) for each i, in order, by threads."""
+        return in_parallel(function, indices, self._n_threads())
 
     def _bars(self) -> Any:
         return progress_bars(self.verbose)

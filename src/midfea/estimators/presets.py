@@ -49,7 +49,8 @@ _ONE_OF = {
     "encoding": ("vq", "soft", "llc"),
     "pooling": ("max", "sum"),
     "projection": ("random", "gaussian", "uniform", "pca", None),
-    "engine": ("auto", "reference", "cpu"),
+    "engine": ("auto", "reference", "cpu", "torch"),
+    "precision": ("exact", "fast"),
     "preset": (None, *PRESETS),
 }
 
@@ -75,6 +76,8 @@ def check(params: dict[str, Any]) -> None:
         _require(params, name, isinstance(params[name], bool), "True or False")
     _require(params, "floor", _is_number(params["floor"]) and params["floor"] >= 0, "zero or more")
     _require(params, "softness", _is_number(params["softness"]) and params["softness"] > 0, "above zero")
+    device = params["device"]
+    _require(params, "device", device is None or isinstance(device, str), 'None or such as "cuda"')
     max_side = params["max_side"]
     _require(params, "max_side", max_side is None or _is_int(max_side, 1), "None or a number of pixels")
     scales = params["scales"]

@@ -125,9 +125,9 @@ _OUR_FACES = {
 # Person-wise cross-validation on the 50 training people: 96.0; with the settings for faces 93.5, with
 # 4x4, 6x6 and 8x6 cells 95.0, 95.6 and 95.9.
 _OUR_SEXES = {**_OUR_FACES, "n_filters": 16, "scales": (1.0,), "partition": (10, 8)}
-# The paper divides by the length of the responses and does not say what happens where they are next to
-# nothing. A floor of half the root mean square is better by 3.4 points than none (61.3, 57.8) on held-out
-# thirds of the training parts of trials 0 to 2; for faces in all lights none is better, by far.
+# The paper divides by the length of the responses and does not say what happens where they are next
+# to nothing. A floor of half the root mean square is better by 3.4 points than none (61.3, 57.8) on
+# held-out thirds of the training parts of trials 0 to 2; for faces in all lights none is better, by far.
 _OBJECTS = {"n_words": 1000, "partition": "pyramid", "projection": None, "floor": 0.5}
 _NO_FLOOR = {**_OBJECTS, "floor": 0.0}
 # Not rectified, as the text has it: 98.7 against 98.0 on held-out thirds of four training parts.
