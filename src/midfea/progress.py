@@ -42,6 +42,9 @@ def reporting_to(report: Report | None) -> Iterator[None]:
 @contextmanager
 def progress_bars(shown: bool = True) -> Iterator[None]:
     """Bars with the time left on standard error; nothing if that is not a terminal."""
+    if not shown or _report.get() is not None:
+        yield
+        return
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -53,7 +56,7 @@ def progress_bars(shown: bool = True) -> Iterator[None]:
     )
 
     console = Console(stderr=True)
-    if not shown or not console.is_terminal or _report.get() is not None:
+    if not console.is_terminal:
         yield
         return
     columns = (

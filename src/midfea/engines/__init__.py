@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from functools import lru_cache
-from typing import Any, cast
+from typing import Any, TypeGuard, cast
 
 from midfea.engines.chain import BatchEngine, Chain, Codes, Encoding, Engine, min_side
 
@@ -28,4 +28,18 @@ def _torch_engine(device: str | None, precision: str) -> Any:
     return importlib.import_module("midfea.engines.torch").TorchEngine(device, precision)
 
 
-__all__ = ["BatchEngine", "Chain", "Codes", "Encoding", "Engine", "get_engine", "min_side"]
+def takes_batches(engine: Engine) -> TypeGuard[BatchEngine]:
+    """Whether an engine gains from many images at once. (`isinstance` of a protocol takes 0.1 ms.)"""
+    return hasattr(engine, "pooled_many")
+
+
+__all__ = [
+    "BatchEngine",
+    "Chain",
+    "Codes",
+    "Encoding",
+    "Engine",
+    "get_engine",
+    "min_side",
+    "takes_batches",
+]

@@ -18,7 +18,7 @@ from midfea.engines.chain import Chain, Codes, Search
 from midfea.engines.search import WordIndex
 from midfea.images import Grey
 from midfea.stages.low_level import FLAT
-from midfea.stages.pooling import Level, partition_levels
+from midfea.stages.pooling import Level, Partition, partition_levels
 
 _UNWEIGHTED = np.empty((0, 0, 0), dtype=np.float32)
 
@@ -82,9 +82,19 @@ def pooled(image: Grey, chain: Chain) -> NDArray[np.float32]:
         codes = encode(describe(copy, chain), chain)
         shape = codes[0].shape
         full_shape = full_shape or (shape[0], shape[1])
-        cells = pool_codes(codes, partition_levels(chain.partition, shape, full_shape), chain, cells)
+        cells = pool_codes(codes, _levels(chain.partition, shape[:2], full_shape), chain, cells)
     assert cells is not None  # an image has at least one scale
     return cells
+
+
+def _levels(partition: Partition, shape: tuple[int, ...], full_shape: tuple[int, int]) -> list[Level]:
+    """`partition_levels`, kept: many images have one size."""
+    if isinstance(partition, str | tuple):
+        return _kept_levels(partition, shape, full_shape)
+    return partition_levels(partition, shape, full_shape)
+
+
+_kept_levels = lru_cache(maxsize=1024)(partition_levels)
 
 
 def pool_codes(

@@ -18,7 +18,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from midfea import stages
-from midfea.engines import BatchEngine, Chain, Encoding, Engine, get_engine, min_side
+from midfea.engines import Chain, Encoding, Engine, get_engine, min_side, takes_batches
 from midfea.estimators.presets import check, preset_values
 from midfea.images import Grey, ImageError, Images
 from midfea.parallel import in_parallel, linear_algebra_threads
@@ -244,7 +244,7 @@ class MidFeaBase(BaseEstimator):
     def _features(self, images: Images) -> NDArray[np.float32]:
         """Mid-level features of the images, (n, n_features)."""
         engine = self._engine()
-        if isinstance(engine, BatchEngine):
+        if takes_batches(engine):
             parts = [
                 engine.features(greys, self._chain, self.projection_, self.projection_mean_)
                 for greys in self._batches(images, range(len(images)), "features")
@@ -272,7 +272,7 @@ class MidFeaBase(BaseEstimator):
     def _codes(self, images: Images, chosen: NDArray[np.intp]) -> NDArray[np.float32]:
         """Pooled codes of some images, for principal directions."""
         engine, what = self._engine(), "principal directions"
-        if isinstance(engine, BatchEngine):
+        if takes_batches(engine):
             batches = self._batches(images, chosen, what)
             return np.concatenate([engine.pooled_many(greys, self._chain) for greys in batches])
         work = self._in_parallel(lambda i: self._pooled(self._checked_grey(images, i)), chosen)
