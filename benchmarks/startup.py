@@ -22,7 +22,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         surfaces = load_surfaces(n_per_class=10)
         model, photo = Path(folder) / "model.midfea", Path(folder) / "photo.png"
-        MidFeaClassifier(preset="paper", random_state=0).fit(surfaces.images, surfaces.target).save(model)
+        classifier = MidFeaClassifier(preset="paper", random_state=0)
+        classifier.fit(surfaces.images, surfaces.target).save(model)
         Image.fromarray(np.asarray(surfaces.images[0], dtype=np.uint8)).save(photo)
         commands = {
             "import sklearn.svm": ["-c", "import sklearn.svm"],
