@@ -182,22 +182,13 @@ def end_to_end(files: list[Path], greys: list[np.ndarray], model: MidFea) -> Non
     names = [str(file) for file in files]
     for engine in ("cpu", "torch"):
         model.set_params(engine=engine)
-        chosen = names if engine == "torch" else names[:256]
-        spent = wall(lambda: model.transform(chosen))  # noqa: B023
-        say(
-            f"JPEG files to features, engine {engine}",
-            len(chosen) / spent,
-            "images/s",
-            "reading included",
-        )
-        chosen = greys if engine == "torch" else greys[:256]
-        spent = wall(lambda: model.transform(chosen))  # noqa: B023
-        say(
-            f"decoded images to features, engine {engine}",
-            len(chosen) / spent,
-            "images/s",
-            "mixed sizes",
-        )
+        for what, images, remark in (
+            ("JPEG files", names, "reading included"),
+            ("decoded images", greys, "mixed sizes"),
+        ):
+            chosen = images if engine == "torch" else images[:256]
+            spent = wall(lambda: model.transform(chosen))  # noqa: B023
+            say(f"{what} to features, engine {engine}", len(chosen) / spent, "images/s", remark)
 
 
 def best(greys: list[np.ndarray], quick: bool) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import scipy.sparse as sp
@@ -90,9 +90,8 @@ class Engine(Protocol):
         """Pooled codes (n, n_codes) times a sparse matrix."""
 
 
-@runtime_checkable
 class BatchEngine(Engine, Protocol):
-    """An engine that gains from many images at once, of any sizes."""
+    """An engine that gains from many images at once, of any sizes (`takes_batches`)."""
 
     def pooled_many(self, images: Sequence[Grey], chain: Chain) -> NDArray[np.float32]:
         """`pooled` of each image: (n, n_codes)."""

@@ -4,10 +4,14 @@ The loops that numba writes by itself store and load every partial sum. Here the
 rows times some vectors of `LANES` numbers, stay in registers: LLVM's own vector types say so directly,
 on any processor (one with shorter registers gets several for each vector). Every function takes
 C-contiguous arrays, of float32 unless said otherwise, and places in them as element offsets.
+
+numba's cache of compiled loops does not notice changes of this file: after one, delete
+`engines/__pycache__/*.nb?`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
@@ -37,25 +41,58 @@ def product_tile(typing, rows, r0, r_stride, columns, c0, depth, out, o0, o_stri
     signature = types.void(rows, i, i, columns, i, i, out, i, i)
 
     def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
-        pointers = _pointers(context, builder, signature, args)
+        rows, _, _, columns, _, _, out, _, _ = _pointers(context, builder, signature, args)
         _, r0, r_stride, _, c0, depth, _, o0, o_stride = args
-        row = [_place(builder, pointers[0], r0, r_stride, r) for r in range(ROWS)]
-        columns = builder.gep(pointers[3], [c0])
-        with _Loop(builder, depth, 1, [_ZERO] * 2 * ROWS) as loop:
-            start = builder.mul(loop.index, _INT(TILE))
-            vectors = [_load(builder, columns, start, _VECTOR, v) for v in range(2)]
-            for r in range(ROWS):
-                number = builder.load(builder.gep(row[r], [loop.index]))
-                factor = _repeated(builder, number, _VECTOR)
-                for v in range(2):
-                    loop.add(2 * r + v, factor, vectors[v])
-        for r in range(ROWS):
-            target = _place(builder, pointers[6], o0, o_stride, r)
-            for v in range(2):
-                _store(builder, loop.sums[2 * r + v], target, v)
+        some = [_place(builder, rows, r0, r_stride, r) for r in range(ROWS)]
+        results = [_place(builder, out, o0, o_stride, r) for r in range(ROWS)]
+        columns = builder.gep(columns, [c0])
+        _tile(builder, some, depth, columns, lambda index: builder.mul(index, _INT(TILE)), results)
         return context.get_dummy_value()
 
     return signature, generate
+
+
+@intrinsic
+def convolution_tile(typing, image, i0, taps, filters, f0, n_taps, out, o0, o_stride):  # type: ignore[no-untyped-def]
+    """FILTERS filters at TILE neighbouring positions: sums over the taps of weight times pixel.
+
+    `taps` are the offsets of a filter's taps from its first, `filters` has one row for each filter.
+    """
+    i = types.int64
+    signature = types.void(image, i, taps, filters, i, i, out, i, i)
+
+    def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
+        image, _, taps, filters, _, _, out, _, _ = _pointers(context, builder, signature, args)
+        _, i0, _, _, f0, n_taps, _, o0, o_stride = args
+        some = [_place(builder, filters, f0, n_taps, f) for f in range(FILTERS)]
+        results = [_place(builder, out, o0, o_stride, f) for f in range(FILTERS)]
+        pixels = builder.gep(image, [i0])
+        _tile(builder, some, n_taps, pixels, lambda tap: builder.load(builder.gep(taps, [tap])), results)
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
+def _tile(
+    builder: Any,
+    rows: list[Any],
+    depth: Any,
+    columns: Any,
+    offset: Callable[[Any], Any],
+    results: list[Any],
+) -> None:
+    """results[r] = sum over i < depth of rows[r][i] times the TILE numbers at columns + offset(i)."""
+    with _Loop(builder, depth, 1, [_ZERO] * 2 * len(rows)) as loop:
+        start = offset(loop.index)
+        vectors = [_load(builder, columns, start, _VECTOR, v) for v in range(2)]
+        for r, row in enumerate(rows):
+            number = builder.load(builder.gep(row, [loop.index]))
+            factor = _repeated(builder, number, _VECTOR)
+            for v in range(2):
+                loop.add(2 * r + v, factor, vectors[v])
+    for r, result in enumerate(results):
+        for v in range(2):
+            _store(builder, loop.sums[2 * r + v], result, v)
 
 
 @intrinsic
@@ -132,37 +169,6 @@ def dot(typing, a, a0, b, b0, n):  # type: ignore[no-untyped-def]
         with _Loop(builder, args[4], LANES, [_ZERO]) as loop:
             loop.add(0, *(_load(builder, p, loop.index, _VECTOR) for p in (left, right)))
         return _reduced(builder, "fadd", [ir.Constant(_FLOAT, 0.0), loop.sums[0]], "reassoc")
-
-    return signature, generate
-
-
-@intrinsic
-def convolution_tile(typing, image, i0, taps, filters, f0, n_taps, out, o0, o_stride):  # type: ignore[no-untyped-def]
-    """FILTERS filters at TILE neighbouring positions: sums over the taps of weight times pixel.
-
-    `taps` are the offsets of a filter's taps from its first, `filters` has one row for each filter.
-    """
-    i = types.int64
-    signature = types.void(image, i, taps, filters, i, i, out, i, i)
-
-    def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
-        pointers = _pointers(context, builder, signature, args)
-        _, i0, _, _, f0, n_taps, _, o0, o_stride = args
-        pixels = builder.gep(pointers[0], [i0])
-        with _Loop(builder, n_taps, 1, [_ZERO] * 2 * FILTERS) as loop:
-            tap = builder.load(builder.gep(pointers[2], [loop.index]))
-            near = [_load(builder, pixels, tap, _VECTOR, v) for v in range(2)]
-            for f in range(FILTERS):
-                place = builder.add(f0, builder.add(builder.mul(n_taps, _INT(f)), loop.index))
-                weight = builder.load(builder.gep(pointers[3], [place]))
-                factor = _repeated(builder, weight, _VECTOR)
-                for v in range(2):
-                    loop.add(2 * f + v, factor, near[v])
-        for f in range(FILTERS):
-            target = _place(builder, pointers[6], o0, o_stride, f)
-            for v in range(2):
-                _store(builder, loop.sums[2 * f + v], target, v)
-        return context.get_dummy_value()
 
     return signature, generate
 
