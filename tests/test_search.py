@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from midfea.engines import kernels
+from midfea.engines import cpu, kernels
 from midfea.engines.search import WordIndex
-from midfea.stages import random_projection
 from midfea.stages.low_level import convolve
 from midfea.stages.projection import projection_matrix
 
@@ -58,6 +57,17 @@ def test_points_far_outside_the_words():
     assert_nearest(points, words, 3)
 
 
+@pytest.mark.parametrize("k", [1, 4])
+def test_runs_of_zeros(k):
+    rng = np.random.RandomState(3)
+    words = rng.normal(size=(130, 20)).astype(np.float32)
+    points = rng.normal(size=(200, 20)).astype(np.float32)
+    for start, stop in ((0, 17), (30, 31), (60, 99), (150, 200)):
+        points[start:stop] = 0
+    assert_nearest(points, words, k)
+    assert_nearest(points[:3], words, k)
+
+
 def test_flat_points_and_equal_words():
     rng = np.random.RandomState(2)
     words = rng.rand(130, 144).astype(np.float32)
@@ -76,15 +86,19 @@ def test_convolution_in_tiles(n_filters, size):
     rng = np.random.RandomState(0)
     image = rng.randint(256, size=(41, 70)).astype(np.float32)
     filters = rng.normal(size=(n_filters, size, size)).astype(np.float32)
-    mine = kernels._convolution(image, filters)[:, :n_filters, : 70 - size + 1]
-    np.testing.assert_allclose(mine.transpose(0, 2, 1), convolve(image, filters), rtol=1e-4, atol=0.02)
+    for padding in ("valid", "same"):
+        mine, width = kernels._convolution(image, filters, padding == "same")
+        mine = mine[:, :n_filters, :width].transpose(0, 2, 1)
+        np.testing.assert_allclose(mine, convolve(image, filters, padding), rtol=1e-4, atol=0.02)
 
 
 def test_sparse_projection():
     rng = np.random.RandomState(0)
     codes = np.where(rng.rand(3, 500) < 0.1, rng.rand(3, 500), 0).astype(np.float32)
     matrix = projection_matrix(500, 80, "sparse", 0)
-    out = np.zeros((3, 80), dtype=np.float32)
-    kernels.project(codes, matrix.indptr, matrix.indices, matrix.data, out)
-    out /= np.linalg.norm(out, axis=1, keepdims=True)
-    np.testing.assert_allclose(out, random_projection(codes, 80, random_state=0), atol=1e-6)
+    np.testing.assert_allclose(cpu.project(codes, matrix), codes @ matrix, atol=1e-5)
+    wide = projection_matrix(500, 40_000, "sparse", 0)  # columns beyond 16 bits
+    np.testing.assert_allclose(cpu.project(codes, wide), codes @ wide, atol=1e-5)
+    matrix.data[7] *= 2  # not one number with signs any more
+    matrix = matrix.copy()
+    np.testing.assert_allclose(cpu.project(codes, matrix), codes @ matrix, atol=1e-5)

@@ -73,8 +73,7 @@ def _one_image(model: MidFeaClassifier, image: Image) -> list[float]:
     def done() -> None:
         marks.append(time.perf_counter())
 
-    pixels, least = cpu.padded(image, chain)
-    maps = kernels.soft_convolution_pooled(pixels, chain.filters, chain.rectify, least, chain.floor)
+    maps = cpu.pooled_maps(image, chain)
     done()
     descriptors = kernels.assemble(maps, chain.pairs, chain.window)
     done()

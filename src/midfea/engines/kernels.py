@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from midfea.engines.tiles import FILTERS, LANES, TILE, convolution_tile, dot
+from midfea.engines.tiles import FILTERS, LANES, TILE, convolution_tile, dot, maxima
 from midfea.stages.low_level import EQUAL
 
 _EQUAL = np.float32(EQUAL)
@@ -18,15 +18,16 @@ _FAST = {"contract", "arcp", "nsz", "reassoc"}
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST, error_model="numpy")
-def soft_convolution_pooled(image, filters, rectify, least, floor):  # type: ignore[no-untyped-def]
+def soft_convolution_pooled(image, filters, same, rectify, least, floor):  # type: ignore[no-untyped-def]
     """`soft_convolution` and the 2x2 part of `max_pool_3d`: maps (n_filters, height, width).
 
-    Rows are the unit of work, filled up to whole vectors with columns that count as flat. `least` is
-    the length that counts as flat in any case, `floor` relative to the root mean square (`flat_below`).
+    Rows are the unit of work, filled up to whole vectors with columns that count as flat. `same`: maps
+    as large as the image, with mirrored borders. `least` is the length that counts as flat in any case,
+    `floor` relative to the root mean square (`flat_below`).
     """
-    n, size_y, size_x = filters.shape
-    height, width = image.shape[0] - size_y + 1, image.shape[1] - size_x + 1
-    responses = _convolution(image, filters)
+    n = len(filters)
+    responses, width = _convolution(image, filters, same)
+    height = len(responses)
     filled = responses.shape[2]
     squares = np.zeros((height, filled), dtype=np.float64)
     total = 0.0
@@ -83,14 +84,27 @@ def soft_convolution_pooled(image, filters, rectify, least, floor):  # type: ign
 
 
 @njit(cache=True, nogil=True)
-def _convolution(image, filters):  # type: ignore[no-untyped-def]
-    """Responses (height, n_filters or more, width or more): rows of whole tiles, for their speed."""
+def _convolution(image, filters, same):  # type: ignore[no-untyped-def]
+    """Responses (height, n_filters or more, width or more): rows of whole tiles, for their speed.
+
+    Also the width that counts.
+    """
     n, size_y, size_x = filters.shape
-    height, width = image.shape[0] - size_y + 1, image.shape[1] - size_x + 1
+    rows, columns = image.shape
+    top = (size_y - 1) // 2 if same else 0
+    left = (size_x - 1) // 2 if same else 0
+    height = rows if same else rows - size_y + 1
+    width = columns if same else columns - size_x + 1
     filled = -(-width // TILE) * TILE
     stride = filled + size_x - 1
-    pixels = np.zeros((image.shape[0], stride), dtype=np.float32)
-    pixels[:, : image.shape[1]] = image
+    pixels = np.zeros((height + size_y - 1, stride), dtype=np.float32)
+    for y in range(len(pixels)):
+        source, target = image[_mirrored(y - top, rows)], pixels[y]
+        target[left : left + columns] = source
+        for x in range(left):
+            target[x] = source[_mirrored(x - left, columns)]
+        for x in range(left + columns, width + size_x - 1):
+            target[x] = source[_mirrored(x - left, columns)]
     n_taps = size_y * size_x
     taps = np.empty(n_taps, dtype=np.int64)
     for i in range(size_y):
@@ -106,7 +120,15 @@ def _convolution(image, filters):  # type: ignore[no-untyped-def]
                 first = min(f, n_filled - FILTERS)
                 convolution_tile(pixels, y * stride + x, taps, weights, first * n_taps, n_taps,
                                  responses, (y * n_filled + first) * filled + x, filled)  # fmt: skip
-    return responses
+    return responses, width
+
+
+@njit(nogil=True, inline="always")
+def _mirrored(i, n):  # type: ignore[no-untyped-def]
+    """Where pixel i lies if 0 .. n-1 are repeated back and forth, the last one twice."""
+    while not 0 <= i < n:
+        i = -1 - i if i < 0 else 2 * n - 1 - i
+    return i
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST, error_model="numpy")
@@ -114,25 +136,30 @@ def assemble(pooled, pairs, window):  # type: ignore[no-untyped-def]
     """Pair maxima of `max_pool_3d`, then `assemble_descriptors`, from maps (n, height, width)."""
     n, height, width = pooled.shape
     n_maps = n * (n - 1) // 2 if pairs else n
-    maps = np.empty((height, width * n_maps), dtype=np.float32)
+    # Maxima are written in whole vectors: what stands beyond the last one of a filter is overwritten by
+    # the next filter's, and there is room after the last of all.
+    stride = width * n_maps + LANES
+    maps = np.empty((height, stride), dtype=np.float32)
     squares = np.empty((height, width), dtype=np.float32)
-    values = np.empty(n, dtype=np.float32)
+    values = np.zeros(width * n + LANES, dtype=np.float32)
     for y in range(height):
+        for f in range(n):
+            for x in range(width):
+                values[x * n + f] = pooled[f, y, x]
+        if pairs:
+            m = y * stride
+            for first in range(0, width * n, n):
+                for f in range(first, first + n - 1):
+                    n_others = first + n - 1 - f
+                    for g in range(0, n_others, LANES):
+                        maxima(values, f, f + 1 + g, maps, m + g)
+                    m += n_others
+        else:
+            maps[y, : width * n] = values[: width * n]
         for x in range(width):
-            for f in range(n):
-                values[f] = pooled[f, y, x]
-            row = maps[y, x * n_maps : (x + 1) * n_maps]
-            if pairs:
-                m = 0
-                for f in range(n):
-                    for g in range(f + 1, n):
-                        row[m] = max(values[f], values[g])
-                        m += 1
-            else:
-                row[:] = values
             total = np.float32(0)
-            for m in range(n_maps):
-                total += row[m] * row[m]
+            for m in range(x * n_maps, (x + 1) * n_maps):
+                total += maps[y, m] * maps[y, m]
             squares[y, x] = total
     rows, columns = height - window + 1, width - window + 1
     length = window * n_maps  # one row of the window lies together
@@ -249,19 +276,26 @@ def pool_level(words, weights, rows, columns, maximum, cells):  # type: ignore[n
                         if weighted:
                             weight = weights[y, x, a]
                         word = words[y, x, a]
-                        if not maximum:
-                            target[word] += weight
-                        elif weight > target[word]:
-                            target[word] = weight
+                        target[word] = max(weight, target[word]) if maximum else target[word] + weight
 
 
 @njit(cache=True, nogil=True)
-def project(codes, starts, columns, values, out):  # type: ignore[no-untyped-def]
-    """codes @ matrix, the matrix by its rows (CSR): most codes are zero, and cost nothing."""
+def add_signed(codes, starts, places, out):  # type: ignore[no-untyped-def]
+    """codes @ matrix of signs. Row j's places are 2 x column, one more for -1: no sign is looked at.
+
+    Most codes are zero, and cost nothing.
+    """
+    sums = np.empty(2 * out.shape[1], dtype=np.float32)
+    filled = np.empty(codes.shape[1] + 1, dtype=np.int32)
     for i in range(codes.shape[0]):
-        target = out[i]
+        n = 0
         for j in range(codes.shape[1]):
+            filled[n] = j
+            n += codes[i, j] != 0  # no branch: which ones are zero cannot be foreseen
+        sums[:] = 0
+        for j in filled[:n]:
             code = codes[i, j]
-            if code != 0:
-                for t in range(starts[j], starts[j + 1]):
-                    target[columns[t]] += code * values[t]
+            for t in range(starts[j], starts[j + 1]):
+                sums[places[t]] += code
+        for column in range(out.shape[1]):
+            out[i, column] = sums[2 * column] - sums[2 * column + 1]

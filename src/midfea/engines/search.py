@@ -46,6 +46,7 @@ class WordIndex:
         self.order = _neighbours_together(words)
         self.words = np.ascontiguousarray(words[self.order])
         self.half = np.einsum("ij,ij->i", self.words, self.words) / np.float32(2)
+        self.shortest = self.order[np.lexsort((self.order, self.half))]  # the nearest to zero
         self.screen = _screen(self.words)
 
     def nearest(self, points: NDArray[Any], k: int = 1) -> NDArray[np.int32]:
@@ -55,7 +56,7 @@ class WordIndex:
         if n < BLOCK:
             points = np.pad(points, ((0, BLOCK - n), (0, 0)))
         found = np.empty((len(points), k), dtype=np.int32)
-        _nearest(points, self.words, self.half, self.order, self.screen, found)
+        _nearest(points, self.words, self.half, self.order, self.shortest, self.screen, found)
         return found[:n]
 
 
@@ -127,7 +128,7 @@ def _screen(words: NDArray[np.float32]) -> Screen:
 
 
 @njit(cache=True, nogil=True)
-def _nearest(points, words, half, order, screen, found):  # type: ignore[no-untyped-def]
+def _nearest(points, words, half, order, shortest, screen, found):  # type: ignore[no-untyped-def]
     n, dim = points.shape
     n_words, k = len(words), found.shape[1]
     directions, panels, biases = screen.directions, screen.panels, screen.biases
@@ -144,8 +145,15 @@ def _nearest(points, words, half, order, screen, found):  # type: ignore[no-unty
     step, per_step = screen.steps[0], np.float32(1) / screen.steps[0]
     longest_seen, lost_of_word, longest_unseen = screen.largest
     units = np.float32(1) / (screen.steps[0] * screen.steps[1])
-    for start in range(0, n, BLOCK):
+    start = 0
+    while start < n:
+        # Descriptors of flat regions are zero, many in a row: they need no search.
+        if _score(points, start, points, start) == 0:
+            found[start] = shortest[:k]
+            start += 1
+            continue
         first = min(start, n - BLOCK)
+        start += BLOCK
         for group in range(0, BLOCK, ROWS):
             for block in range(n_blocks):
                 product_tile(

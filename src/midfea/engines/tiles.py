@@ -11,6 +11,7 @@ numba's cache of compiled loops does not notice changes of this file: after one,
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -110,8 +111,8 @@ def panel_tops(typing, rows, row, depth, panels, biases, panel, tops, stride):  
         some = [_place(builder, rows, builder.mul(row, depth), depth, r) for r in range(ROWS)]
         sums = _panel(builder, some, depth, panels, biases, panel)
         start = builder.add(builder.mul(row, stride), panel)
-        for r in range(ROWS):
-            builder.store(_top(builder, sums[r]), _place(builder, tops, start, stride, r))
+        for r, top in enumerate(_tops(builder, sums)):
+            builder.store(top, _place(builder, tops, start, stride, r))
         return context.get_dummy_value()
 
     return signature, generate
@@ -130,7 +131,7 @@ def panel_bounds(typing, rows, row, depth, panels, biases, panel, out, at):  # t
         (sums,) = _panel(builder, [first], depth, panels, biases, panel)
         target = builder.gep(out, [at])
         for v, vector in enumerate(sums):
-            _store(builder, vector, target, v)
+            _store(builder, builder.sitofp(vector, _VECTOR), target, v)
         return context.get_dummy_value()
 
     return signature, generate
@@ -139,7 +140,7 @@ def panel_bounds(typing, rows, row, depth, panels, biases, panel, out, at):  # t
 def _panel(
     builder: Any, rows: list[Any], depth: Any, panels: Any, biases: Any, panel: Any
 ) -> list[list[Any]]:
-    """Vectors of bias + row @ panel for each row."""
+    """Vectors of bias + row @ panel for each row, whole numbers."""
     at = builder.mul(panel, _INT(PANEL))
     columns = builder.gep(panels, [builder.mul(at, depth)])
     bias = builder.gep(biases, [at])
@@ -154,8 +155,32 @@ def _panel(
             factor = builder.bitcast(_repeated(builder, pair, _INTEGERS), _SHORTS)
             for v in range(_WIDE):
                 loop.add_pairs(r * _WIDE + v, factor, vectors[v])
-    sums = [builder.sitofp(vector, _VECTOR) for vector in loop.sums]
-    return [sums[r * _WIDE : (r + 1) * _WIDE] for r in range(len(rows))]
+    return [loop.sums[r * _WIDE : (r + 1) * _WIDE] for r in range(len(rows))]
+
+
+def _tops(builder: Any, rows: list[list[Any]]) -> list[Any]:
+    """The largest whole number of each of four rows of vectors, as floats.
+
+    The rows are folded together, two and two: half of the shuffles of folding each by itself.
+    """
+
+    def larger(a: Any, b: Any) -> Any:
+        return builder.select(builder.icmp_signed(">", a, b), a, b)
+
+    def chosen(a: Any, b: Any, lanes: list[int]) -> Any:
+        return builder.shuffle_vector(a, b, ir.Constant(_INTEGERS, lanes))
+
+    def folded_together(a: Any, b: Any, width: int) -> Any:
+        low = [i for i in range(2 * LANES) if i % (2 * width) < width]
+        return larger(chosen(a, b, low), chosen(a, b, [i + width for i in low]))
+
+    half, quarter = LANES // 2, LANES // 4
+    a, b, c, d = (functools.reduce(larger, row) for row in rows)
+    folded = folded_together(folded_together(a, b, half), folded_together(c, d, half), quarter)
+    for apart in (2, 1):
+        folded = larger(folded, chosen(folded, folded, [i ^ apart for i in range(LANES)]))
+    folded = builder.sitofp(folded, _VECTOR)
+    return [builder.extract_element(folded, _INDEX(r * quarter)) for r in range(4)]
 
 
 @intrinsic
@@ -169,6 +194,23 @@ def dot(typing, a, a0, b, b0, n):  # type: ignore[no-untyped-def]
         with _Loop(builder, args[4], LANES, [_ZERO]) as loop:
             loop.add(0, *(_load(builder, p, loop.index, _VECTOR) for p in (left, right)))
         return _reduced(builder, "fadd", [ir.Constant(_FLOAT, 0.0), loop.sums[0]], "reassoc")
+
+    return signature, generate
+
+
+@intrinsic
+def maxima(typing, numbers, one, others, out, at):  # type: ignore[no-untyped-def]
+    """The larger of number `one` and each of the LANES numbers from `others` on."""
+    i = types.int64
+    signature = types.void(numbers, i, i, out, i)
+
+    def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
+        numbers, _, _, out, _ = _pointers(context, builder, signature, args)
+        _, one, others, _, at = args
+        repeated = _repeated(builder, builder.load(builder.gep(numbers, [one])), _VECTOR)
+        larger = _larger(builder, _load(builder, numbers, others, _VECTOR), repeated)
+        _store(builder, larger, builder.gep(out, [at]), 0)
+        return context.get_dummy_value()
 
     return signature, generate
 
@@ -296,10 +338,12 @@ def _repeated(builder: Any, number: Any, kind: Any) -> Any:
 
 def _top(builder: Any, vectors: list[Any]) -> Any:
     """The largest number of all; there is no NaN."""
-    top = vectors[0]
-    for vector in vectors[1:]:
-        top = builder.select(builder.fcmp_ordered(">", vector, top), vector, top)
+    top = functools.reduce(functools.partial(_larger, builder), vectors)
     return _reduced(builder, "fmax", [top], "nnan", "nsz")
+
+
+def _larger(builder: Any, a: Any, b: Any) -> Any:
+    return builder.select(builder.fcmp_ordered(">", a, b), a, b)
 
 
 def _reduced(builder: Any, name: str, args: list[Any], *flags: str) -> Any:
