@@ -42,7 +42,7 @@ SECTIONS: dict[str, tuple[str, str]] = {
         "Claims",
         "light: below 1, people differ more than lights do; so they do for our maps alone. focus: 1 "
         "means attention spread evenly; ours is not drawn to the face, against what the paper says. "
-        "projection: random projection loses accuracy at any number of dimensions tried, PCA hardly any.",
+        "projection: random projection loses accuracy in every dimension tried, PCA hardly any.",
     ),
 }
 
