@@ -1,10 +1,11 @@
-"""Images per second of the torch engine on one CUDA device, beside the floor and beside the cpu engine.
+"""What the torch engine does on one CUDA device, beside the floor and beside the cpu engine.
 
-    python benchmarks/gpu.py [--photos FILE.npz] [--json FILE] [--quick]
+    python benchmarks/gpu.py [--photos FILE.npz] [--json FILE] [--only PART] [--quick]
 
-Without photos the images are drawn (`load_surfaces`). The file holds JPEGs: "data", all their bytes, and
-"ends", where each one ends. Everything runs with the paper's settings (150x150 pixels, 9 filters, 1000
-words, 1-2-4 pyramid, mirrored borders) unless it says "best".
+Without photos the images are drawn (`load_surfaces`). The file holds JPEGs: "data", all their bytes,
+"ends", where each one ends, and "labels". Everything runs with the paper's settings (150x150 pixels, 9
+filters, 1000 words, 1-2-4 pyramid, mirrored borders) unless it says "best". Learning and "best" take
+30 images of each class, drawn once; the others are for testing.
 """
 
 from __future__ import annotations
@@ -24,15 +25,20 @@ from typing import Any
 import numpy as np
 import torch
 from PIL import Image
+from sklearn.decomposition import PCA
 
-from midfea import MidFea
+from midfea import MidFea, MidFeaClassifier, NeuronSelectivity, stages
+from midfea.arrays import to_numpy
 from midfea.datasets import load_surfaces
-from midfea.engines import get_engine
-from midfea.engines.torch import TorchEngine, exact_products, fused, plain
+from midfea.engines import arrays_on, get_engine
+from midfea.engines.torch import TorchEngine, exact_products, plain
+from midfea.estimators.selective import centred
 from midfea.images import Images, resize
+from midfea.learning.linear_svm import fit_linear_svm
 
 SIDE = 150
-CALTECH101 = 9144  # images in the set
+TRAINING = 30  # images of a class
+PARTS = ("learning", "best", "throughput", "files")
 rows: list[dict[str, Any]] = []
 
 
@@ -55,22 +61,28 @@ def seconds(work: Callable[[], Any], repeats: int = 7) -> float:
     return statistics.median(times)
 
 
-def read_photos(path: Path | None, folder: Path) -> list[Path]:
-    """JPEG files, written to `folder`."""
+def read_photos(path: Path | None, folder: Path) -> tuple[list[str], np.ndarray]:
+    """JPEG files, written to `folder`, and their class numbers."""
     if path is None:
-        drawn = load_surfaces(n_per_class=60, size=256, random_state=0).images
-        blobs = []
-        for image in drawn:
+        drawn = load_surfaces(n_per_class=60, size=256, random_state=0)
+        blobs, labels = [], drawn.target
+        for image in drawn.images:
             buffer = io.BytesIO()
             Image.fromarray(image).save(buffer, "JPEG", quality=90)
             blobs.append(buffer.getvalue())
     else:
         file = np.load(path)
-        blobs = [part.tobytes() for part in np.split(file["data"], file["ends"][:-1])]
+        blobs, labels = np.split(file["data"], file["ends"][:-1]), file["labels"]
     files = [folder / f"{i:05}.jpg" for i in range(len(blobs))]
     for target, blob in zip(files, blobs, strict=True):
-        target.write_bytes(blob)
-    return files
+        target.write_bytes(bytes(blob))
+    return [str(file) for file in files], np.unique(labels, return_inverse=True)[1]
+
+
+def read(files: list[str], n_threads: int) -> list[np.ndarray]:
+    images = Images(files)
+    with ThreadPoolExecutor(n_threads) as threads:
+        return list(threads.map(lambda i: images.grey(i, SIDE), range(len(images)), chunksize=8))
 
 
 def ceilings() -> tuple[float, float]:
@@ -87,6 +99,8 @@ def ceilings() -> tuple[float, float]:
 
 def device_resident(stack: np.ndarray, model: MidFea, copy: float, product: float) -> None:
     """From 8-bit pixels to pooled codes, all on the device."""
+    from midfea.engines.torch import fused
+
     chain, n = model._chain, len(stack)
     pixels = torch.as_tensor(stack, device="cuda")
     filters, words = (torch.as_tensor(a, device="cuda") for a in (chain.filters, chain.words()))
@@ -162,7 +176,7 @@ def agreement(images: list[np.ndarray], model: MidFea) -> None:
     ones = int(np.count_nonzero(theirs))
     for name, precision, own in (("plain", "exact", False), ("own kernels, exact", "exact", True),
                                  ("own kernels, fast", "fast", True)):  # fmt: skip
-        engine = TorchEngine("cuda", precision)
+        engine = TorchEngine(model.device, precision)
         if not own:
             engine._fused = None
         codes = engine.pooled_many(images, chain)
@@ -170,46 +184,38 @@ def agreement(images: list[np.ndarray], model: MidFea) -> None:
             f"of {ones}", f"{len(images)} images of their own sizes")  # fmt: skip
 
 
-def wall(work: Callable[[], Any]) -> float:
-    work()
+def once(work: Callable[[], Any]) -> float:
+    """Seconds on the clock."""
     started = time.perf_counter()
     work()
     return time.perf_counter() - started
 
 
-def end_to_end(files: list[Path], greys: list[np.ndarray], model: MidFea) -> None:
-    """From JPEG files to projected features, by the estimator."""
-    names = [str(file) for file in files]
-    for engine in ("cpu", "torch"):
-        model.set_params(engine=engine)
-        for what, images, remark in (
-            ("JPEG files", names, "reading included"),
-            ("decoded images", greys, "mixed sizes"),
-        ):
-            chosen = images if engine == "torch" else images[:256]
-            spent = wall(lambda: model.transform(chosen))  # noqa: B023
-            say(f"{what} to features, engine {engine}", len(chosen) / spent, "images/s", remark)
+def wall(work: Callable[[], Any]) -> float:
+    """Seconds the second time."""
+    once(work)
+    return once(work)
 
 
-def best(greys: list[np.ndarray], quick: bool) -> None:
-    """The preset "best" on as many decoded images as Caltech-101 has."""
-    model = MidFea(preset="best", engine="torch", random_state=0)
-    started = time.perf_counter()
-    model.fit(greys[::3])
+def end_to_end(files: list[str], model: MidFea) -> None:
+    """From JPEG files to projected features: read while the device works, and read before it does."""
+    some, n = files[:512], len(files)
+    model.set_params(engine="cpu")
     say(
-        "best: learning filters and words",
-        time.perf_counter() - started,
-        "s",
-        f"{len(greys[::3])} images",
+        "JPEG files to features, engine cpu", len(some) / wall(lambda: model.transform(some)), "images/s"
     )
-    agreement(greys[:8], model)
-    n = 1000 if quick else CALTECH101
-    many = (greys * (n // len(greys) + 1))[:n]
-    for time_of in ("first time", "again"):
-        started = time.perf_counter()
-        model.transform(many)
-        say(f"best: {n} decoded images to features, {time_of}", time.perf_counter() - started, "s",
-            f"{len({image.shape for image in greys})} sizes")  # fmt: skip
+    greys = read(files, 2)
+    model.set_params(engine="torch").transform(greys)
+    for n_jobs in (2, 4):
+        model.set_params(n_jobs=n_jobs)
+        reading = once(lambda: read(files, n_jobs))  # noqa: B023
+        computing = once(lambda: model.transform(greys))
+        together = once(lambda: model.transform(files))
+        say(f"JPEG files read, {n_jobs} threads", n / reading, "images/s")
+        say("  read images to features, engine torch", n / computing, "images/s", "mixed sizes")
+        say("  one after the other", n / (reading + computing), "images/s")
+        say("  JPEG files to features, pipelined", n / together, "images/s")
+    model.set_params(n_jobs=None)
 
 
 def large(model: MidFea) -> None:
@@ -224,29 +230,182 @@ def large(model: MidFea) -> None:
     )
 
 
+# -- learning ---------------------------------------------------------------------------------------
+
+
+def split(y: np.ndarray) -> np.ndarray:
+    """Which images are for training: at most `TRAINING` of each class, seed 0."""
+    rng = np.random.RandomState(0)
+    train = np.zeros(len(y), dtype=bool)
+    for c in range(y.max() + 1):
+        train[rng.permutation(np.flatnonzero(y == c))[:TRAINING]] = True
+    return train
+
+
+def learning(greys: list[np.ndarray], y: np.ndarray, device: str) -> None:
+    """k-means, PCA and the NS layer: seconds here and there, and how far apart the results are."""
+    there = {"engine": "torch", "device": device}
+    model = MidFea(**there, random_state=0)
+    say(
+        "learning filters and words, first time",
+        once(lambda: model.fit(greys)),
+        "s",
+        f"{len(greys)} images",
+    )
+    words = {}
+    for name, where in (("torch", there), ("cpu", {"engine": "cpu"})):
+        model.set_params(**where)
+
+        def learn(name: str = name) -> None:
+            words[name] = model._learn_codebook(greys[:1000], np.random.RandomState(0))
+
+        say(f"k-means and describing, {name}", once(learn), "s", "1000 words, 100,000 descriptors")
+    points = np.concatenate(
+        [
+            get_engine("cpu").describe(g, model._chain).reshape(-1, words["cpu"].shape[1])
+            for g in greys[:20]
+        ]
+    )
+    costs = {}
+    for name, centres in words.items():
+        nearest = centres[get_engine("cpu").search(centres)(points)]
+        costs[name] = float(((points - nearest) ** 2).sum(axis=1).mean())
+    differ("  mean squared distance to the nearest word", costs)
+
+    model.set_params(**there)
+    codes = model._engine().pooled_many(greys, model._chain)
+    n_components = min(1000, len(codes) // 2)
+    found: dict[str, np.ndarray] = {}
+
+    def on_device() -> None:
+        with arrays_on("torch", device) as put:
+            found["torch"] = to_numpy(stages.principal_directions(put(codes), n_components)[1])
+
+    def on_cpu() -> None:
+        found["cpu"] = PCA(n_components, random_state=0).fit(codes).components_.T
+
+    shape = f"{codes.shape[0]} x {codes.shape[1]} codes, {n_components} directions"
+    say("PCA, torch", wall(on_device), "s", shape)
+    say("PCA, cpu (scikit-learn)", once(on_cpu), "s", shape)
+    central = codes - codes.mean(axis=0)
+    differ("  variance seen", {name: float(np.square(central @ v).sum()) for name, v in found.items()})
+    neuron_selectivity(model.transform(greys), y, there)
+
+
+def neuron_selectivity(x: np.ndarray, y: np.ndarray, there: dict[str, Any]) -> None:
+    """Six rounds, 20 neurons for each class."""
+    inputs = centred(x, x.mean(axis=0))
+    values: dict[str, float] = {}
+    n_neurons = 20 * (int(y.max()) + 1)
+    sizes = f"p={x.shape[1]} d={n_neurons} N={len(y)} C={y.max() + 1}"
+
+    def fit(name: str, inputs: np.ndarray, **where: Any) -> float:
+        layer = NeuronSelectivity(n_neurons, tol=1e-4, random_state=0, **where)
+        spent = once(lambda: layer.fit(inputs, y))
+        values[name] = float(layer.objective_[-1])
+        return spent
+
+    fit("torch", inputs, **there)  # to warm up
+    say("NS layer, six rounds, torch", fit("torch", inputs, **there), "s", sizes)
+    rng = np.random.RandomState(0)
+    nudged = []
+    for _ in range(5):
+        fit("nudged", inputs * (1 + 1e-7 * rng.randn(*inputs.shape)).astype(np.float32), **there)
+        nudged.append(values.pop("nudged") / values["torch"] - 1)
+    say("  objective, inputs changed by 1e-7", 100 * max(nudged, key=abs), "%", "the farthest of five")
+    say("NS layer, six rounds, cpu", fit("cpu", inputs), "s", sizes)
+    differ("  objective", values)
+
+
+def differ(what: str, values: dict[str, float]) -> None:
+    ratio = values["torch"] / values["cpu"]
+    say(
+        f"{what}, torch against cpu",
+        100 * (ratio - 1),
+        "%",
+        f"{values['torch']:.6g}, {values['cpu']:.6g}",
+    )
+
+
+def best(greys: list[np.ndarray], y: np.ndarray, device: str) -> None:
+    """The preset "best" and a linear SVM: features and SVM by each engine, one codebook."""
+    there = {"engine": "torch", "device": device}
+    train = split(y)
+    training = [greys[i] for i in np.flatnonzero(train)]
+    model = MidFea(preset="best", **there, random_state=0)
+    spent = once(lambda: model.fit(training))
+    say("best: learning filters and words, torch", spent, "s", f"{train.sum()} images")
+    agreement(greys[:8], model)
+    tested = f"{train.sum()} images for training, {(~train).sum()} for testing"
+    sizes = f"{len({image.shape for image in greys})} sizes"
+    features: dict[str, np.ndarray] = {}
+    margins: dict[str, np.ndarray] = {}
+    for name, where, times in (
+        ("torch", there, ("first time", "again")),
+        ("cpu", {"engine": "cpu"}, ("",)),
+    ):
+        model.set_params(**where)
+
+        def transform(name: str = name) -> None:
+            features[name] = model.transform(greys)
+
+        for time_of in times:
+            say(
+                f"best: {len(greys)} decoded images to features, {name} {time_of}",
+                once(transform),
+                "s",
+                sizes,
+            )
+        x = features.pop(name)
+        with arrays_on(name, device) as put:
+            started = time.perf_counter()
+            weights, intercepts = fit_linear_svm(x[train], y[train], 10.0, put)
+            spent = time.perf_counter() - started
+        say(f"linear SVM, {name}", spent, "s", f"{train.sum()} x {x.shape[1]}, {y.max() + 1} classes")
+        margins[name] = x[~train] @ weights + intercepts
+        hits = margins[name].argmax(axis=1) == y[~train]
+        by_class = [hits[y[~train] == c].mean() for c in np.unique(y[~train])]
+        say(f"best: accuracy, {name}", 100 * hits.mean(), "%", tested)
+        say(f"best: mean accuracy of the classes, {name}", 100 * np.mean(by_class), "%")
+    say("  largest difference of a decision value", float(np.ptp([*margins.values()], axis=0).max()), "")
+    whole = MidFeaClassifier(preset="best", **there, random_state=0)
+    say("best: MidFeaClassifier.fit, torch", once(lambda: whole.fit(training, y[train])), "s", tested)
+    say("best: MidFeaClassifier.score, torch",
+        100 * whole.score([greys[i] for i in np.flatnonzero(~train)], y[~train]), "%")  # fmt: skip
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--photos", type=Path)
     parser.add_argument("--json", type=Path)
-    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--only", choices=PARTS, action="append", help="may be given several times")
+    parser.add_argument("--device", default="cuda", help='"cpu" will do for learning and best')
+    parser.add_argument("--quick", action="store_true", help="a tenth of the classes, or of the images")
     arguments = parser.parse_args()
-    print(torch.cuda.get_device_name(), "torch", torch.__version__)
+    parts = arguments.only or PARTS
+    device = arguments.device
+    if device == "cuda":
+        print(torch.cuda.get_device_name(), "torch", torch.__version__)
     with tempfile.TemporaryDirectory() as folder:
-        files = read_photos(arguments.photos, Path(folder))
-        images = Images([str(file) for file in files])
-        with ThreadPoolExecutor() as threads:
-            greys = list(threads.map(lambda i: images.grey(i, SIDE), range(len(images))))
-        some = greys[:: max(1, len(greys) // 256)]
-        started = time.perf_counter()
-        model = MidFea(engine="torch", random_state=0).fit(some)
-        say("learning filters and words", time.perf_counter() - started, "s", f"{len(some)} images")
-        copy, product = ceilings()
-        stack = np.stack([resize(some[i % len(some)], (SIDE, SIDE)) for i in range(512)])
-        device_resident(stack, model, copy, product)
-        agreement(some[:40], model)
-        large(model)
-        end_to_end(files, greys, model)
-        best(greys, arguments.quick)
+        files, y = read_photos(arguments.photos, Path(folder))
+        greys = read(files, 2)
+        chosen = np.flatnonzero(y <= y.max() // 10) if arguments.quick else np.arange(len(y))
+        if "learning" in parts:
+            train = chosen[split(y[chosen])]
+            learning([greys[i] for i in train], y[train], device)
+        if "best" in parts:
+            best([greys[i] for i in chosen], y[chosen], device)
+        if "throughput" in parts or "files" in parts:
+            some = greys[:: max(1, len(greys) // 256)]
+            model = MidFea(engine="torch", device=device, random_state=0).fit(some)
+        if "throughput" in parts:
+            copy, product = ceilings()
+            stack = np.stack([resize(some[i % len(some)], (SIDE, SIDE)) for i in range(512)])
+            device_resident(stack, model, copy, product)
+            agreement(some[:40], model)
+            large(model)
+        if "files" in parts:
+            end_to_end([files[i] for i in chosen], model)
     if arguments.json:
         arguments.json.write_text(json.dumps(rows, indent=1))
 

@@ -15,6 +15,7 @@ from midfea.bench import growth, search
 from midfea.bench.kmeans import time_kmeans
 from midfea.bench.peers import time_peers
 from midfea.bench.photos import square_images
+from midfea.bench.plot import plot_growth
 from midfea.bench.scattering import check_kymatio, scattering
 from midfea.bench.stages import fit_classifier, time_stages
 from midfea.cli import app
@@ -158,6 +159,7 @@ def test_growth_in_every_direction(tmp_path, monkeypatch):
     ]
     assert [row["growth"] for row in exponents] == list(sweeps)
     assert all(np.isfinite(row["exponent"]) for row in exponents)
+    plot_growth([{"method": "HOG", "ms_per_image": 5.0}, *rows], picture)  # rows of other sections
     with Image.open(picture) as drawn:
         assert drawn.size[0] > 1000
 

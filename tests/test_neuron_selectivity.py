@@ -11,6 +11,7 @@ from scipy.special import expit
 from midfea.estimators.neuron_selectivity import (
     NeuronSelectivity,
 )
+from midfea.learning.classes import class_blocks
 from midfea.learning.encoder import (
     choose_ridge,
     encode,
@@ -21,7 +22,6 @@ from midfea.learning.encoder import (
 from midfea.learning.selectivity import (
     Layer,
     Weights,
-    class_blocks,
     objective_terms,
     shrink_rows,
     smooth_gradients,

@@ -6,7 +6,8 @@ from PIL import Image
 
 from midfea import MidFea, MidFeaClassifier
 from midfea.estimators.selective import centred
-from midfea.learning.selectivity import Weights, class_blocks, objective_terms
+from midfea.learning.classes import class_blocks
+from midfea.learning.selectivity import Weights, objective_terms
 from midfea.learning.selectivity_fit import Settings, make_start, rounds
 
 pytestmark = pytest.mark.data

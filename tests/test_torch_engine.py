@@ -12,6 +12,7 @@ import pytest
 
 import midfea
 from midfea import MidFea, stages
+from midfea.datasets import load_surfaces
 from midfea.engines import Chain, get_engine
 from midfea.images import rescale
 
@@ -65,6 +66,32 @@ def test_equals_reference(engine, mixed_images, name):
         assert_same_codes(engine.pooled(image, chain), reference.pooled(image, chain))
 
 
+GOLDEN = {
+    "paper": {"n_filters": 9, "n_words": 1000, "padding": "same"},
+    "best": {"n_filters": 24, "n_words": 500, "padding": "same", "pairs": False, "window": 4,
+             "floor": 0.5, "scales": (1.0, 0.71, 0.5), "encoding": "llc"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", GOLDEN)
+def test_real_sizes(engine, name):
+    """Images of the size that photographs are reduced to, as many filters and words as presets have."""
+    drawn = load_surfaces(n_per_class=1, size=150, random_state=5).images[:3]
+    images = [drawn[0], drawn[1][:113], np.ascontiguousarray(drawn[2][:, :97])]
+    options = dict(GOLDEN[name])
+    filters = stages.learn_filters(images, options.pop("n_filters"), 7, n_patches=3000, random_state=0)
+    n_words, chain = options.pop("n_words"), Chain(filters, **options)
+    reference, cpu = get_engine("reference"), get_engine("cpu")
+    found = np.concatenate(
+        [reference.describe(i, chain).reshape(-1, chain.n_components) for i in images]
+    )
+    some = np.random.RandomState(0).choice(len(found), n_words, replace=False)
+    chain = Chain(filters, found[some] + np.float32(1e-3), **options)
+    theirs = np.stack([reference.pooled(image, chain) for image in images])
+    assert_same_codes(engine.pooled_many(images, chain), theirs)
+    assert_same_codes(np.stack([cpu.pooled(image, chain) for image in images]), theirs)
+
+
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("shape", [(13, 13), (14, 9), (9, 40), (31, 17)])
 def test_random_images_and_tiny_cells(engine, seed, shape):
@@ -109,6 +136,20 @@ def test_ties_go_to_the_first_word(engine):
     found, weights = engine.encode(np.eye(4, dtype=np.float32)[:1], chain)
     assert found.tolist() == [[1, 3, 0]]
     assert weights[0, 0] == weights[0, 1]
+
+
+def test_images_may_come_one_by_one(engine, mixed_images, monkeypatch):
+    """While they are read, groups of one size go to the device, of many sizes when too many wait."""
+    chain = make_chain(mixed_images)
+    images = [image for i in range(4) for image in np.roll(np.array(mixed_images, dtype=object), i)]
+    wanted = engine.pooled_many(images, chain)
+    options = (len(images), chain, None, None, False)
+    np.testing.assert_array_equal(engine.features(iter(images), *options), wanted)
+    monkeypatch.setattr(TorchEngine, "_idle", lambda self: True)
+    for limits in ({"READY": 1}, {"READY": 3, "WAITING": 10**5}, {"PIXELS": 20_000}, {"IMAGES": 2}):
+        for name, value in limits.items():
+            monkeypatch.setattr(f"midfea.engines.torch.{name}", value)
+        np.testing.assert_array_equal(engine.features(iter(images), *options), wanted)
 
 
 @pytest.mark.parametrize("name", ["paper", "fast", "soft"])
@@ -224,17 +265,22 @@ def test_cells_of_a_fixed_size_need_one_size(mixed_images):
         model.transform(mixed_images)
 
 
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("pooling", ["sum", "max"])
 @pytest.mark.parametrize("encoding", ["soft", "llc"])
-def test_differentiable(encoding):
-    """Gradients of the whole chain, from pixels to pooled codes, against differences."""
+def test_differentiable(encoding, pooling, device):
+    """Gradients of the whole chain by pixels, filters and words, against differences."""
     rng = np.random.RandomState(0)
     filters = rng.randn(3, 3, 3).astype(np.float32)
     chain = Chain(filters, rng.rand(6, 3).astype(np.float32), window=1, n_neighbors=4, encoding=encoding,
-                  partition=(2, 2), pooling="sum", padding="same")  # fmt: skip
-    tensors = [rng.rand(2, 7, 8) * 255, filters, chain.codebook]
-    tensors = [torch.tensor(t, dtype=torch.float64, requires_grad=True) for t in tensors]
+                  partition=(2, 2), pooling=pooling, padding="same")  # fmt: skip
+    arrays = [rng.rand(2, 7, 8) * 255, filters, chain.codebook]
+    tensors = [torch.tensor(a, dtype=torch.float64, device=device, requires_grad=True) for a in arrays]
+    # On a GPU the order of additions, and so their last bits, are left to chance.
     assert torch.autograd.gradcheck(
-        lambda pixels, filters, words: plain.pooled_codes(pixels, filters, words, chain), tensors
+        lambda pixels, filters, words: plain.pooled_codes(pixels, filters, words, chain),
+        tensors,
+        nondet_tol=1e-9,
     )
 
 

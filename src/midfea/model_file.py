@@ -24,6 +24,7 @@ from midfea.engines import Chain
 from midfea.estimators.neuron_selectivity import NeuronSelectivity
 from midfea.estimators.presets import check
 from midfea.files import replacing
+from midfea.learning.network import Network
 
 VERSION = 1
 CLASSES = {
@@ -44,7 +45,7 @@ ARRAYS = {
 }
 
 # Parameters that older files do not have, and what they stand for there.
-ADDED: dict[str, Any] = {"device": None, "precision": "exact"}
+ADDED: dict[str, Any] = {"device": None, "precision": "exact", "finetune": False}
 
 # Of the neuron-selectivity layer; the codes of the training samples are not kept.
 LAYER_ARRAYS = ("W_", "b_", "D_", "selectivity_", "center_")
@@ -86,10 +87,13 @@ def save_model(model: Any, path: str | os.PathLike[str]) -> None:
     if layer is not None:
         description["selectivity"] = _plain(layer.get_params())
         arrays |= {f"selectivity.{key}": getattr(layer, key) for key in LAYER_ARRAYS}
+    if getattr(model, "network_", None) is not None:
+        arrays |= {f"network.{key}": value for key, value in model.network_.arrays().items()}
+        arrays["network_weights"] = model.network_weights_
     if name == "MidFeaClassifier":
         description["classes"] = _plain(model.classes_.tolist())
         description["classes_kind"] = model.classes_.dtype.kind
-    contiguous = {key: np.ascontiguousarray(value) for key, value in arrays.items()}
+    contiguous = {key: np.asarray(value, order="C") for key, value in arrays.items()}
     with replacing(path) as temporary:
         save_file(contiguous, temporary, {"midfea": json.dumps(description, allow_nan=False)})
 
@@ -151,7 +155,8 @@ def _restore(description: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> An
     cls = getattr(importlib.import_module(CLASSES[name]), name)
     known = set(cls._get_param_names())
     for part in ("params", "settings"):
-        description[part] = ADDED | description[part]
+        added = {key: value for key, value in ADDED.items() if key in known}
+        description[part] = added | description[part]
     unknown = sorted(set(description["params"]) ^ known | set(description["settings"]) ^ known)
     if unknown:
         raise ModelFileError(f"parameters differ from this midfea's: {', '.join(unknown)}")
@@ -176,6 +181,11 @@ def _restore(description: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> An
     if name == "MidFeaClassifier":
         kind = {"U": str, "i": np.int64, "u": np.uint64, "f": np.float64, "b": bool, "O": object}
         model.classes_ = np.array(description["classes"], dtype=kind[description["classes_kind"]])
+        model.network_, model.network_weights_ = None, None
+        if "network_weights" in arrays:
+            parts = {key: _take(arrays, f"network.{key}") for key in Network.names()}
+            model.network_ = Network(**parts)
+            model.network_weights_ = _take(arrays, "network_weights")
     if arrays:
         raise ModelFileError(f"holds arrays that are not known: {', '.join(sorted(arrays))}")
     _check_shapes(model)
@@ -243,6 +253,9 @@ def _check_shapes(model: Any) -> None:
         expected |= {"coef_": (rows, n_inputs), "intercept_": (rows,)}
     elif hasattr(model, "coef_"):
         expected["coef_"] = (n_inputs,)
+    if getattr(model, "network_", None) is not None:
+        expected["network_weights_"] = (2,)
+        _require_shapes(model.network_, model.network_.expected_shapes(len(model.classes_)))
     _require_shapes(model, expected)
 
 

@@ -30,7 +30,7 @@ def plot_growth(rows: Sequence[Row], path: Path) -> None:
         figure = new_figure(3.2 * len(exponents), 3.0)
         panels = figure.subplots(1, len(exponents), squeeze=False)[0]
         for axes, (what, power) in zip(panels, exponents.items(), strict=True):
-            points = [row for row in rows if row["growth"] == what and "value" in row]
+            points = [row for row in rows if row.get("growth") == what and "value" in row]
             x = np.array([row["value"] for row in points], dtype=float)
             y = np.array([row["ms_per_image"] for row in points])
             if what == "images":

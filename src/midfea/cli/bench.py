@@ -106,13 +106,13 @@ def bench(
         rows += _kmeans(squares, seed)
     if Section.growth in wanted:
         rows += _growth(lambda side: square_images(photos, side, N_GROWTH, seed), seed)
-    if plot is not None:
-        plot_growth(rows, plot)
-        print(f"Picture: {plot}")
     if json_file is not None:
         with replacing(json_file) as temporary:
             temporary.write_text(json.dumps(rows, indent=1) + "\n")
         print(f"Rows: {json_file}")
+    if plot is not None:
+        plot_growth(rows, plot)
+        print(f"Picture: {plot}")
     wrong = sum(row["beyond_ties"] for row in rows if row.get("method") == "midfea search")
     if wrong:
         warn(f"WRONG ANSWERS: {wrong} descriptors got other words than brute force finds, ties aside")

@@ -20,6 +20,10 @@ def train(
         "model.midfea"
     ),
     preset: PresetOption = Preset.fast,
+    finetune: Annotated[
+        bool,
+        typer.Option("--finetune", help="Also train the features: minutes more, midfea\\[torch]."),
+    ] = False,
     report: Report = None,
     seed: Seed = 0,
     jobs: Jobs = None,
@@ -40,7 +44,9 @@ def train(
     for path in (output, report):
         if path is not None:
             check_writable(path)
-    model = MidFeaClassifier(preset=preset.value, C="cv", random_state=seed, n_jobs=jobs)
+    model = MidFeaClassifier(
+        preset=preset.value, C="cv", finetune=finetune, random_state=seed, n_jobs=jobs
+    )
     started = time.perf_counter()
     with progress_bars():
         data = load_folder(folder, max_side=model.max_side, min_side=model.min_side)

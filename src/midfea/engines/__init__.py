@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any, TypeGuard, cast
 
+import numpy as np
+from numpy.typing import NDArray
+
+from midfea.arrays import Array
 from midfea.engines.chain import BatchEngine, Chain, Codes, Encoding, Engine, min_side
 
 ENGINES = {"auto": "cpu", "reference": "reference", "cpu": "cpu", "torch": "torch"}
@@ -28,6 +34,20 @@ def _torch_engine(device: str | None, precision: str) -> Any:
     return importlib.import_module("midfea.engines.torch").TorchEngine(device, precision)
 
 
+@contextmanager
+def arrays_on(name: str, device: str | None = None) -> Iterator[Callable[[NDArray[Any]], Array]]:
+    """In this context, a function that puts arrays where the engine of that name works.
+
+    For `learning`, whose code takes numpy's arrays and torch's. Those of the torch engine are not
+    differentiated, and their float32 products are true ones.
+    """
+    if name != "torch":
+        yield np.asarray
+        return
+    with _torch_engine(device, "exact").arrays() as put:
+        yield put
+
+
 def takes_batches(engine: Engine) -> TypeGuard[BatchEngine]:
     """Whether an engine gains from many images at once. (`isinstance` of a protocol takes 0.1 ms.)"""
     return hasattr(engine, "pooled_many")
@@ -39,6 +59,7 @@ __all__ = [
     "Codes",
     "Encoding",
     "Engine",
+    "arrays_on",
     "get_engine",
     "min_side",
     "takes_batches",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
@@ -97,6 +97,11 @@ class BatchEngine(Engine, Protocol):
         """`pooled` of each image: (n, n_codes)."""
 
     def features(
-        self, images: Sequence[Grey], chain: Chain, matrix: Any, mean: NDArray[Any] | None
+        self,
+        images: Iterable[Grey],
+        n_images: int,
+        chain: Chain,
+        matrix: Any,
+        mean: NDArray[Any] | None,
     ) -> NDArray[np.float32]:
         """Pooled codes, less the mean if there is one, times the matrix if there is one, unit length."""

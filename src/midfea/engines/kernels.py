@@ -90,21 +90,11 @@ def _convolution(image, filters, same):  # type: ignore[no-untyped-def]
     Also the width that counts.
     """
     n, size_y, size_x = filters.shape
-    rows, columns = image.shape
-    top = (size_y - 1) // 2 if same else 0
-    left = (size_x - 1) // 2 if same else 0
-    height = rows if same else rows - size_y + 1
-    width = columns if same else columns - size_x + 1
+    height = image.shape[0] if same else image.shape[0] - size_y + 1
+    width = image.shape[1] if same else image.shape[1] - size_x + 1
     filled = -(-width // TILE) * TILE
-    stride = filled + size_x - 1
-    pixels = np.zeros((height + size_y - 1, stride), dtype=np.float32)
-    for y in range(len(pixels)):
-        source, target = image[_mirrored(y - top, rows)], pixels[y]
-        target[left : left + columns] = source
-        for x in range(left):
-            target[x] = source[_mirrored(x - left, columns)]
-        for x in range(left + columns, width + size_x - 1):
-            target[x] = source[_mirrored(x - left, columns)]
+    pixels = bordered(image, filters, same, filled)
+    stride = pixels.shape[1]
     n_taps = size_y * size_x
     taps = np.empty(n_taps, dtype=np.int64)
     for i in range(size_y):
@@ -121,6 +111,26 @@ def _convolution(image, filters, same):  # type: ignore[no-untyped-def]
                 convolution_tile(pixels, y * stride + x, taps, weights, first * n_taps, n_taps,
                                  responses, (y * n_filled + first) * filled + x, filled)  # fmt: skip
     return responses, width
+
+
+@njit(nogil=True)
+def bordered(image, filters, same, filled):  # type: ignore[no-untyped-def]
+    """The pixels that filters see at `filled` positions of each row: mirrored borders, then zeros."""
+    _, size_y, size_x = filters.shape
+    rows, columns = image.shape
+    top = (size_y - 1) // 2 if same else 0
+    left = (size_x - 1) // 2 if same else 0
+    height = rows + size_y - 1 if same else rows
+    width = columns + size_x - 1 if same else columns
+    pixels = np.zeros((height, filled + size_x - 1), dtype=np.float32)
+    for y in range(height):
+        source, target = image[_mirrored(y - top, rows)], pixels[y]
+        target[left : left + columns] = source
+        for x in range(left):
+            target[x] = source[_mirrored(x - left, columns)]
+        for x in range(left + columns, width):
+            target[x] = source[_mirrored(x - left, columns)]
+    return pixels
 
 
 @njit(nogil=True, inline="always")

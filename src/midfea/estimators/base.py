@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields
 from typing import Any, Literal, TypeVar
 
@@ -13,12 +12,12 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
-from sklearn.decomposition import PCA
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from midfea import stages
-from midfea.engines import Chain, Encoding, Engine, get_engine, min_side, takes_batches
+from midfea.arrays import to_numpy
+from midfea.engines import Chain, Encoding, Engine, arrays_on, get_engine, min_side, takes_batches
 from midfea.estimators.presets import check, preset_values
 from midfea.images import Grey, ImageError, Images
 from midfea.parallel import in_parallel, linear_algebra_threads
@@ -30,7 +29,7 @@ from midfea.stages.pooling import Partition, Pooling, partition_levels
 MAX_IMAGES = 1000  # filters and words are learned from at most so many images
 MAX_PCA_IMAGES = 4000
 BATCH = 64  # images whose pooled codes are held at once before they are projected
-BATCH_IMAGES, BATCH_PIXELS = 2**14, 2**28  # handed at once to an engine that takes many
+READ = 8  # images read at once by a thread, for an engine that takes many
 
 T = TypeVar("T")
 
@@ -183,7 +182,8 @@ class MidFeaBase(BaseEstimator):
             picked = np.random.RandomState(seeds[i]).choice(len(descriptors), each, replace=False)
             return descriptors[np.sort(picked)]
 
-        work = self._in_parallel(sample, range(len(greys)))
+        n_threads = 1 if takes_batches(engine) else self._n_threads()  # a device takes no two at a time
+        work = in_parallel(sample, range(len(greys)), n_threads)
         samples = np.concatenate(list(track(work, "describing", len(greys))))
         if len(samples) < n_words:
             raise ValueError(
@@ -195,8 +195,16 @@ class MidFeaBase(BaseEstimator):
             search, parts = engine.search(words), np.array_split(points, 4 * self._n_threads())
             return np.concatenate(list(self._in_parallel(lambda i: search(parts[i]), range(len(parts)))))
 
-        with linear_algebra_threads(self._n_threads()):
-            return stages.kmeans(samples, n_words, random_state=rng, what="words", nearest=nearest)
+        with linear_algebra_threads(self._n_threads()), arrays_on(self.engine, self.device) as put:
+            return to_numpy(
+                stages.kmeans(
+                    put(samples),
+                    n_words,
+                    random_state=rng,
+                    what="words",
+                    nearest=None if self.engine == "torch" else nearest,
+                )
+            )
 
     def _learn_projection(self, images: Images, rng: np.random.RandomState) -> None:
         kind = self.settings_["projection"]
@@ -207,11 +215,19 @@ class MidFeaBase(BaseEstimator):
         if kind == "pca":
             chosen = _evenly(len(images), MAX_PCA_IMAGES, rng)
             codes = self._codes(images, chosen)
-            pca = PCA(min(n_components, *codes.shape), random_state=rng)
-            with linear_algebra_threads(self._n_threads()):
-                pca.fit(codes)
-            self.projection_ = np.ascontiguousarray(pca.components_.T)
-            self.projection_mean_ = pca.mean_
+            n_components = min(n_components, *codes.shape)
+            if self.engine == "torch":
+                with arrays_on(self.engine, self.device) as put:
+                    found = stages.principal_directions(put(codes), n_components)
+                    mean, directions = (to_numpy(a).astype(np.float32) for a in found)
+            else:
+                from sklearn.decomposition import PCA  # not needed to predict
+
+                with linear_algebra_threads(self._n_threads()):
+                    pca = PCA(n_components, random_state=rng).fit(codes)
+                mean, directions = pca.mean_, pca.components_.T
+            self.projection_ = np.ascontiguousarray(directions)
+            self.projection_mean_ = mean
         elif kind is not None and n_components < n_features:
             # With as many components as features there is nothing to gain, only noise.
             self.projection_ = stages.projection_matrix(
@@ -245,11 +261,9 @@ class MidFeaBase(BaseEstimator):
         """Mid-level features of the images, (n, n_features)."""
         engine = self._engine()
         if takes_batches(engine):
-            parts = [
-                engine.features(greys, self._chain, self.projection_, self.projection_mean_)
-                for greys in self._batches(images, range(len(images)), "features")
-            ]
-            return parts[0] if len(parts) == 1 else np.concatenate(parts)
+            greys = self._greys(images, range(len(images)), "features")
+            settings = (self._chain, self.projection_, self.projection_mean_)
+            return engine.features(greys, len(images), *settings)
         features = np.empty((len(images), self._n_features_out), dtype=np.float32)
         if self.projection_ is None or sp.issparse(self.projection_):
             work = self._in_parallel(
@@ -273,38 +287,24 @@ class MidFeaBase(BaseEstimator):
         """Pooled codes of some images, for principal directions."""
         engine, what = self._engine(), "principal directions"
         if takes_batches(engine):
-            batches = self._batches(images, chosen, what)
-            return np.concatenate([engine.pooled_many(greys, self._chain) for greys in batches])
+            return engine.pooled_many(list(self._greys(images, chosen, what)), self._chain)
         work = self._in_parallel(lambda i: self._pooled(self._checked_grey(images, i)), chosen)
         return np.stack(list(track(work, what, len(chosen))))
 
-    def _batches(self, images: Images, chosen: Iterable[int], what: str) -> Iterator[list[Grey]]:
-        """Grey images for an engine that takes many; while it works, the next ones are read."""
+    def _greys(self, images: Images, chosen: Iterable[int], what: str) -> Iterator[Grey]:
+        """Grey images for an engine that takes many: the next ones are read while it works."""
         chosen = list(chosen)
-        greys = self._in_parallel(lambda i: self._checked_grey(images, i), chosen)
 
-        def read() -> list[Grey]:
-            batch: list[Grey] = []
-            n_pixels = 0
-            while len(batch) < BATCH_IMAGES and n_pixels < BATCH_PIXELS:
-                grey = next(greys, None)
-                if grey is None:
-                    break
+        def read(start: int) -> list[Grey]:
+            return [self._checked_grey(images, i) for i in chosen[start : start + READ]]
+
+        parts = self._in_parallel(read, range(0, len(chosen), READ))
+        for part in track(parts, what, -(-len(chosen) // READ)):
+            for grey in part:
                 if self.settings_["partition"] != "pyramid":
                     levels = partition_levels(self._chain.partition, self._chain.grid(grey.shape))
                     self._check_cells(grey, sum(len(rows) * len(columns) for rows, columns in levels))
-                batch.append(grey)
-                n_pixels += grey.size
-            return batch
-
-        def batches() -> Iterator[list[Grey]]:
-            with ThreadPoolExecutor(1) as reader:
-                waiting = reader.submit(read)
-                while batch := waiting.result():
-                    waiting = reader.submit(read)
-                    yield batch
-
-        yield from track(batches(), what, -(-len(chosen) // BATCH_IMAGES))
+                yield grey
 
     def _pooled(self, grey: Grey) -> NDArray[np.float32]:
         pooled = self._engine().pooled(grey, self._chain)

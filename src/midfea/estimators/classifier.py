@@ -13,11 +13,14 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import assert_all_finite, check_is_fitted, column_or_1d
 
+from midfea.engines import arrays_on
 from midfea.estimators.base import MidFeaBase
+from midfea.estimators.finetuned import fit_network, join, network_answers, require_torch, small_copies
 from midfea.estimators.neuron_selectivity import NeuronSelectivity
 from midfea.estimators.selective import activations, fit_layer
 from midfea.images import Images
 from midfea.learning import linear_svm
+from midfea.learning.network import Network
 
 C_GRID = (0.1, 1.0, 10.0, 100.0)
 N_FOLDS = 3
@@ -34,6 +37,9 @@ class MidFeaClassifier(ClassifierMixin, MidFeaBase):
     selectivity : a neuron-selectivity layer between features and SVM (Section 3): a
         `NeuronSelectivity`, or the number of its neurons. None: no layer.
 
+    finetune : also train the chain as a network, with moved copies of the images, and join its answers
+        to the SVM's (needs torch for `fit`, not for `predict`): more accurate, a few minutes slower.
+
     All other parameters are those of `MidFea`.
 
     Attributes
@@ -45,6 +51,8 @@ class MidFeaClassifier(ClassifierMixin, MidFeaBase):
     held_out_predictions_ : what those SVMs said of each training image (not kept in model files)
     selectivity_ : the fitted `NeuronSelectivity`, or None
     temperature_ : factor that turns decision values into probabilities (softmax)
+    network_ : the fine-tuned network, or None
+    network_weights_ : factors of the SVM's and the network's scores in the joint decision values
 
     and those of `MidFea`.
 
@@ -61,6 +69,7 @@ class MidFeaClassifier(ClassifierMixin, MidFeaBase):
 
     C: float | Literal["cv"] = 10.0
     selectivity: NeuronSelectivity | int | None = None
+    finetune: bool = False
 
     def fit(self, images: Any, y: Any) -> MidFeaClassifier:
         """Learn the features from the images, then the classifier from images and labels."""
@@ -68,9 +77,15 @@ class MidFeaClassifier(ClassifierMixin, MidFeaBase):
         numbers = self._encode_labels(y, len(checked))
         if self.C != "cv" and not (isinstance(self.C, int | float) and self.C > 0):
             raise ValueError(f'C must be above zero or "cv", got {self.C!r}')
+        if self.finetune:
+            require_torch()  # now, and not after minutes
         with self._bars():
             self._learn_chain(checked)
-            self._fit_svm(self._features(checked), numbers)
+            margins = self._fit_svm(self._features(checked), numbers)
+            self.network_: Network | None = None
+            self.network_weights_: NDArray[np.float64] | None = None
+            if self.finetune:
+                self._fit_network(checked, numbers, margins)
         return self
 
     def _encode_labels(self, y: Any, n_images: int) -> NDArray[np.intp]:
@@ -94,14 +109,19 @@ class MidFeaClassifier(ClassifierMixin, MidFeaBase):
             )
         return numbers
 
-    def _fit_svm(self, features: NDArray[np.float32], numbers: NDArray[np.intp]) -> None:
-        """The SVM on all samples; its C and the temperature from samples held out in turn."""
+    def _fit_svm(self, features: NDArray[np.float32], numbers: NDArray[np.intp]) -> NDArray[Any]:
+        """The SVM on all samples; its C and the temperature from samples held out in turn.
+
+        Returns the decision values of the samples when they were held out.
+        """
         candidates = C_GRID if self.C == "cv" else (float(self.C),)
         seed = self.random_state if isinstance(self.random_state, int) else 0
         layered = self.selectivity is not None
-        margins = linear_svm.held_out_margins(
-            features, numbers, candidates, N_FOLDS, seed, self._learn_layer if layered else None
-        )
+        learn_layer = self._learn_layer if layered else None
+        with arrays_on(self.engine, self.device) as put:
+            margins = linear_svm.held_out_margins(
+                features, numbers, candidates, N_FOLDS, seed, learn_layer, put
+            )
         answers = [linear_svm.margins_to_scores(m).argmax(axis=1) for m in margins]
         held_out = np.isfinite(margins[0, :, 0])  # a class's only sample cannot be
         right = [(answer == numbers)[held_out] for answer in answers]
@@ -111,22 +131,42 @@ class MidFeaClassifier(ClassifierMixin, MidFeaBase):
         self.held_out_predictions_ = self.classes_[answers[best]]
         self.temperature_ = linear_svm.fit_temperature(margins[best], numbers)
         self.selectivity_ = fit_layer(self, features, numbers) if layered else None
-        inputs = activations(self.selectivity_, features)
-        weights, self.intercept_ = linear_svm.fit_linear_svm(inputs, numbers, self.C_)
+        inputs = activations(self, self.selectivity_, features)
+        with arrays_on(self.engine, self.device) as put:
+            weights, self.intercept_ = linear_svm.fit_linear_svm(inputs, numbers, self.C_, put)
         self.coef_ = np.ascontiguousarray(weights.T)
+        return np.asarray(margins[best])
+
+    def _fit_network(
+        self, images: Images, numbers: NDArray[np.intp], margins: NDArray[np.float32]
+    ) -> None:
+        scores = linear_svm.margins_to_scores(margins)
+        seed = self.random_state if isinstance(self.random_state, int) else 0
+        tuned = fit_network(self, images, numbers, scores, seed)
+        self.network_, self.network_weights_ = tuned.network, np.array(tuned.weights)
+        self.temperature_ = 1.0  # the weights see to it
+        if len(tuned.held_out):
+            self.cv_accuracy_ = float((tuned.answers == numbers[tuned.held_out]).mean())
+            self.held_out_predictions_[tuned.held_out] = self.classes_[tuned.answers]
 
     def _learn_layer(self, features: Any, numbers: Any) -> Callable[[Any], Any]:
-        return partial(activations, fit_layer(self, features, numbers))
+        return partial(activations, self, fit_layer(self, features, numbers))
 
-    def decision_function(self, images: Any) -> NDArray[np.float32]:
+    def decision_function(self, images: Any) -> NDArray[Any]:
         """Decision values, (n, n_classes); for two classes (n,), positive for the second."""
         check_is_fitted(self, "coef_")
+        checked = Images(images)
         with self._bars():
-            features = self._features(Images(images))
-        return self._margins(features)
+            margins = self._margins(self._features(checked))
+            if self.network_ is None or self.network_weights_ is None:
+                return margins
+            answers = network_answers(self.network_, self, small_copies(self, checked))
+        first, second = self.network_weights_
+        scores = join(linear_svm.margins_to_scores(margins), answers, (first, second))
+        return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
 
     def _margins(self, features: NDArray[np.float32]) -> NDArray[np.float32]:
-        margins = activations(self.selectivity_, features) @ self.coef_.T + self.intercept_
+        margins = activations(self, self.selectivity_, features) @ self.coef_.T + self.intercept_
         return margins[:, 0] if len(self.coef_) == 1 else margins
 
     def predict(self, images: Any) -> NDArray[Any]:

@@ -72,7 +72,7 @@ class MidFeaRegressor(RegressorMixin, MidFeaBase):
             features = self._features(checked)
             layered = self.selectivity is not None
             self.selectivity_ = fit_layer(self, features, _as_classes(target)) if layered else None
-            self._fit_linear(activations(self.selectivity_, features), target)
+            self._fit_linear(activations(self, self.selectivity_, features), target)
         return self
 
     def _check_target(self, y: Any, n_images: int) -> NDArray[np.float64]:
@@ -117,7 +117,7 @@ class MidFeaRegressor(RegressorMixin, MidFeaBase):
         check_is_fitted(self, "coef_")
         with self._bars():
             features = self._features(Images(images))
-        inputs = activations(self.selectivity_, features).astype(np.float64)
+        inputs = activations(self, self.selectivity_, features).astype(np.float64)
         if self.settings_["regression"] == "expectation":
             inputs /= inputs.sum(axis=1, keepdims=True)
         return inputs @ self.coef_ + self.intercept_

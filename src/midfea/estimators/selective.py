@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -23,12 +24,23 @@ def fit_layer(model: Any, features: NDArray[np.float32], labels: NDArray[np.intp
     if layer.random_state is None:
         layer.set_params(random_state=model.random_state)
     layer.center_ = features.mean(axis=0)
-    return layer.fit(centred(features, layer.center_), labels)
+    fitted = _beside(model, layer).fit(centred(features, layer.center_), labels)
+    return fitted.set_params(engine=layer.engine, device=layer.device)
 
 
-def activations(layer: NeuronSelectivity | None, features: NDArray[Any]) -> NDArray[Any]:
+def activations(model: Any, layer: NeuronSelectivity | None, features: NDArray[Any]) -> NDArray[Any]:
     """What the classifier sees: the layer's activations, or the features if there is no layer."""
-    return features if layer is None else layer.transform(centred(features, layer.center_))
+    if layer is None:
+        return features
+    return _beside(model, layer).transform(centred(features, layer.center_))
+
+
+def _beside(model: Any, layer: NeuronSelectivity) -> NeuronSelectivity:
+    """A copy that works where the model does at present, unless the layer has an engine of its own."""
+    layer = copy(layer)
+    if layer.engine == "auto":
+        layer.set_params(engine=model.engine, device=model.device)
+    return layer
 
 
 def centred(features: NDArray[Any], center: NDArray[Any]) -> NDArray[Any]:

@@ -17,14 +17,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, logit
 
+from midfea.arrays import Array, namespace, ratio, special, to_numpy
 from midfea.learning.linear_svm import folds
 
-Array = NDArray[Any]
 Product = Callable[[Array], Array]
 # Pre-activations z and rows of neurons -> values (per neuron), derivative and curvature (per value).
-Loss = Callable[[Array, NDArray[np.intp]], tuple[NDArray[np.float64], Array, Array]]
+Loss = Callable[[Array, Array], tuple[Array, Array, Array]]
 
 # How far apart a neuron's mean pre-activations when silent and when firing may be: answers sharper than
 # this tell an SVM less of new samples, much duller ones pull the codes of silent neurons up.
@@ -38,7 +37,7 @@ def encode(X: Array, W: Array, b: Array) -> Array:
     """sigmoid(W X + b 1^T), the activations (d, N) of samples X (p, N)."""
     activations = W @ X
     activations += b[:, None]
-    return np.asarray(expit(activations, out=activations))
+    return special(X).expit(activations, out=activations)
 
 
 def gram_product(X: Array) -> Product:
@@ -70,17 +69,18 @@ def update_encoder(
     call lets the logistic regression go on from its last solution, which saves most of its work.
     """
     product = product or gram_product(X)
-    ridge *= float(np.einsum("ij,ij->", X, X, dtype=np.float64)) / X.shape[1] + 1
+    xp = namespace(X)
+    ridge *= float(_dot(X, X).sum()) / X.shape[1] + 1
     A, shift, fresh = logistic_start(product, H, ridge, {} if memory is None else memory)
     Z = W @ X + b[:, None]
     squared_error = _squared_error(H)
-    everyone = np.arange(len(H))
+    everyone = xp.arange(len(H), device=X.device)
     better = squared_error(fresh, everyone)[0] < squared_error(Z, everyone)[0]
     Z[better] = fresh[better]
     A[~better] = 0
-    W, b = np.where(better[:, None], 0, W), np.where(better, shift, b)
+    W, b = xp.where(better[:, None], 0, W), xp.where(better, shift, b)
     if max_iter:
-        more, _ = newton(product, squared_error, np.zeros_like(Z), Z, 0.0, max_iter=max_iter)
+        more, _ = newton(product, squared_error, xp.zeros_like(Z), Z, 0.0, max_iter=max_iter)
         A += more
     return W + A @ X.T, b + A.sum(axis=1)
 
@@ -98,9 +98,10 @@ def choose_ridge(
     parts = folds(y, 3, seed)
     if not parts or y.max() == 0:
         return ridges[0]
-    gram = X.T @ X + X.dtype.type(1)
-    size = float(np.diagonal(gram).mean())
-    targets = (np.arange(y.max() + 1)[:, None] == y).astype(X.dtype)
+    gram = X.T @ X + 1
+    size = float(gram.diagonal().mean())
+    own = np.arange(y.max() + 1)[:, None] == y
+    targets = namespace(X).asarray(own, dtype=X.dtype, device=X.device)
     right = np.zeros(len(ridges), dtype=int)
     for train, test in parts:
         product = gram[np.ix_(train, train)].__rmatmul__
@@ -108,13 +109,14 @@ def choose_ridge(
         solution = None
         for i in np.argsort(ridges)[::-1]:  # from the easiest problem, each from the last one's solution
             solution = logistic_regression(product, targets[:, train], ridges[i] * size, solution)
-            right[i] += int(((solution[0] @ across).argmax(axis=0) == y[test]).sum())
+            answers = to_numpy((solution[0] @ across).argmax(axis=0))
+            right[i] += int((answers == y[test]).sum())
     return ridges[int(right.argmax())]
 
 
 def _squared_error(H: Array) -> Loss:
-    def loss(z: Array, rows: NDArray[np.intp]) -> tuple[NDArray[np.float64], Array, Array]:
-        s = expit(z)
+    def loss(z: Array, rows: Array) -> tuple[Array, Array, Array]:
+        s = special(z).expit(z)
         error, slope = s - H[rows], s * (1 - s)
         return _dot(error, error), 2 * error * slope, 2 * slope * slope
 
@@ -133,7 +135,7 @@ def logistic_start(
     targets = firing(H)
     A, Z = logistic_regression(product, targets, ridge, memory.get("last"))
     memory["last"] = A, Z
-    gain, shift = _calibration(Z, np.clip(H, 0, 1), targets)
+    gain, shift = _calibration(Z, H.clip(0, 1), targets)
     return gain[:, None] * A, shift, gain[:, None] * Z + shift[:, None]
 
 
@@ -143,11 +145,11 @@ def firing(H: Array) -> Array:
     The usual level is the mean of the positive codes, weighted by themselves. Up to a quarter of it
     is silence, from three quarters on it is firing.
     """
-    positive = np.maximum(H, 0)
+    positive = H.clip(0)
     total = positive.sum(axis=1, keepdims=True)
-    squares = np.einsum("ij,ij->i", positive, positive)[:, None]
-    level = np.divide(squares, total, out=np.ones_like(total), where=total > 0)
-    return np.clip(2 * positive / np.clip(level, 1e-6, 1) - 0.5, 0, 1)
+    squares = namespace(H).einsum("ij,ij->i", positive, positive)[:, None]
+    level = ratio(squares, total)  # 0 for a neuron that never fires: its targets are 0, whatever it is
+    return (2 * positive / level.clip(1e-6, 1) - 0.5).clip(0, 1)
 
 
 def logistic_regression(
@@ -166,21 +168,21 @@ def logistic_regression(
     ridge / 2 |(w, b)|^2. The weights grow with the target from 1 to the `balance`-th power of the
     number of negatives for each positive: a ridge starves rare positives otherwise.
     """
-    n = targets.shape[1]
+    xp, n = namespace(targets), targets.shape[1]
     mean = targets.mean(axis=1, keepdims=True)
-    ratio = np.clip((1 - mean) / np.maximum(mean, 1 / n), 1, n).astype(targets.dtype)
-    weights = 1 + (ratio**balance - 1) * targets
+    negatives = ((1 - mean) / mean.clip(1 / n)).clip(1, n)  # for each positive
+    weights = 1 + (negatives**balance - 1) * targets
     weights /= weights.sum(axis=1, keepdims=True)
 
-    def loss(z: Array, rows: NDArray[np.intp]) -> tuple[NDArray[np.float64], Array, Array]:
+    def loss(z: Array, rows: Array) -> tuple[Array, Array, Array]:
         t, w = targets[rows], weights[rows]
-        tail = np.exp(-np.abs(z))
+        tail = xp.exp(-abs(z))
         larger = 1 / (1 + tail)  # of sigmoid(z) and sigmoid(-z)
-        s = np.where(z > 0, larger, tail * larger)
-        values = w * (np.maximum(z, 0) - np.log(larger) - t * z)
-        return values.sum(axis=1, dtype=np.float64), w * (s - t), w * s * (1 - s)
+        s = xp.where(z > 0, larger, tail * larger)
+        values = w * (z.clip(0) - xp.log(larger) - t * z)
+        return values.sum(axis=1, dtype=xp.float64), w * (s - t), w * s * (1 - s)
 
-    A, Z = start or (np.zeros_like(targets), np.zeros_like(targets))
+    A, Z = start or (xp.zeros_like(targets), xp.zeros_like(targets))
     return newton(product, loss, A, Z, ridge, max_iter=max_iter, tol=tol)
 
 
@@ -189,21 +191,20 @@ def _calibration(Z: Array, H: Array, targets: Array, max_iter: int = 10) -> tupl
 
     They start where the mean answers to silent and to firing samples are right.
     """
-    one = np.ones((1, Z.shape[1]), dtype=Z.dtype)
+    xp = namespace(Z)
 
     def mean(values: Array, of: Array) -> Array:
-        return np.einsum("ij,ij->i", values, of) / np.maximum(of.sum(axis=1), 1e-6)
+        return xp.einsum("ij,ij->i", values, of) / of.sum(axis=1).clip(1e-6)
 
-    low = logit(np.clip(mean(H, one - targets), 1e-3, 0.99))
-    high = logit(np.clip(mean(H, targets), 1e-3, 0.99))
-    below, above = mean(Z, one - targets), mean(Z, targets)
-    apart = np.maximum(above - below, 1e-3)
-    largest = (RANGE / apart).astype(Z.dtype)
-    gain = np.clip((high - low) / apart, 1e-3, largest)
-    shift = np.where(targets.any(axis=1), high - gain * above, low)
+    low, high = (special(Z).logit(mean(H, of).clip(1e-3, 0.99)) for of in (1 - targets, targets))
+    below, above = mean(Z, 1 - targets), mean(Z, targets)
+    apart = (above - below).clip(1e-3)
+    largest = RANGE / apart
+    gain = ((high - low) / apart).clip(1e-3).clip(max=largest)
+    shift = xp.where(targets.any(axis=1), high - gain * above, low)
     squared_error = _squared_error(H)
-    everyone = np.arange(len(Z))
-    damping = np.full(len(Z), 1e-2, dtype=Z.dtype)
+    everyone = xp.arange(len(Z), device=Z.device)
+    damping = xp.full_like(gain, 1e-2)
 
     def answers(gain: Array, shift: Array) -> Any:
         return squared_error(gain[:, None] * Z + shift[:, None], everyone)
@@ -215,16 +216,16 @@ def _calibration(Z: Array, H: Array, targets: Array, max_iter: int = 10) -> tupl
         a, c, e = _dot(bent, Z), bent.sum(axis=1), curvature.sum(axis=1)
         a, e = a * (1 + damping) + 1e-9, e * (1 + damping) + 1e-9
         determinant = a * e - c * c
-        new_gain = gain - ((e * by_gain - c * by_shift) / determinant).astype(Z.dtype)
-        new_shift = shift - ((a * by_shift - c * by_gain) / determinant).astype(Z.dtype)
-        new_gain = np.clip(new_gain, 1e-3, largest)
+        new_gain = gain - xp.asarray((e * by_gain - c * by_shift) / determinant, dtype=Z.dtype)
+        new_shift = shift - xp.asarray((a * by_shift - c * by_gain) / determinant, dtype=Z.dtype)
+        new_gain = new_gain.clip(1e-3).clip(max=largest)
         reached = answers(new_gain, new_shift)
         good = reached[0] < value
-        gain, shift = np.where(good, new_gain, gain), np.where(good, new_shift, shift)
-        damping = np.where(good, damping / 3, damping * 4)
-        value = np.where(good, reached[0], value)
-        slope = np.where(good[:, None], reached[1], slope)
-        curvature = np.where(good[:, None], reached[2], curvature)
+        gain, shift = xp.where(good, new_gain, gain), xp.where(good, new_shift, shift)
+        damping = xp.where(good, damping / 3, damping * 4)
+        value = xp.where(good, reached[0], value)
+        slope = xp.where(good[:, None], reached[1], slope)
+        curvature = xp.where(good[:, None], reached[2], curvature)
     return gain, shift
 
 
@@ -243,8 +244,9 @@ def newton(
 
     A neuron's value never increases. It rests when its gradient has shrunk to `tol` of its first one.
     """
-    A, Z = A.copy(), Z.copy()
-    rows = np.arange(len(A))
+    xp = namespace(A)
+    A, Z = xp.asarray(A, copy=True), xp.asarray(Z, copy=True)
+    rows = xp.arange(len(A), device=A.device)
     first = None
     for _ in range(max_iter):
         values, slope, curvature = loss(Z[rows], rows)
@@ -267,8 +269,10 @@ def newton(
     return A, Z
 
 
-def _dot(a: Array, b: Array) -> NDArray[np.float64]:
-    return np.einsum("ij,ij->i", a, b).astype(np.float64)
+def _dot(a: Array, b: Array) -> Array:
+    """Inner products of rows, float64."""
+    xp = namespace(a)
+    return xp.asarray(xp.einsum("ij,ij->i", a, b), dtype=xp.float64)
 
 
 def _conjugate_gradients(
@@ -280,7 +284,7 @@ def _conjugate_gradients(
     max_iter: int,
 ) -> tuple[Array, Array]:
     """Newton's step, one tenth accurate: (ridge I + X C X^T) s = minus the gradient."""
-    step, step_margins = np.zeros_like(residual), np.zeros_like(residual)
+    step = step_margins = namespace(residual).zeros_like(residual)
     direction, direction_margins = residual, margins
     squared = _dot(residual, margins)
     enough = 0.01 * squared
@@ -288,40 +292,41 @@ def _conjugate_gradients(
         curved = ridge * direction + curvature * direction_margins
         curved_margins = product(curved)
         bend = _dot(direction, curved_margins)
-        size = _ratio(squared, bend, residual.dtype)
+        size = _column(ratio(squared, bend), residual.dtype)
         step = step + size * direction
         step_margins = step_margins + size * direction_margins
         residual = residual - size * curved
         margins = margins - size * curved_margins
-        previous, squared = squared, np.maximum(_dot(residual, margins), 0)
+        previous, squared = squared, _dot(residual, margins).clip(0)
         going = squared > enough
         if not going.any():
             break
-        turn = _ratio(squared, previous, residual.dtype)
+        turn = _column(ratio(squared, previous), residual.dtype)
         direction = (residual + turn * direction) * going[:, None]
         direction_margins = (margins + turn * direction_margins) * going[:, None]
         squared = squared * going
     return step, step_margins
 
 
-def _ratio(a: NDArray[np.float64], b: NDArray[np.float64], dtype: Any) -> Array:
-    """a / b as a column, 0 where b is not positive."""
-    return np.divide(a, b, out=np.zeros_like(a), where=b > 0).astype(dtype)[:, None]
+def _column(values: Array, dtype: Any) -> Array:
+    """A factor for each row."""
+    return namespace(values).asarray(values, dtype=dtype)[:, None]
 
 
 def _shorten(
     loss: Loss,
     A: Array,
     Z: Array,
-    rows: NDArray[np.intp],
+    rows: Array,
     step: Array,
     step_margins: Array,
     ridge: float,
-    before: NDArray[np.float64],
+    before: Array,
 ) -> Array:
     """For each neuron the longest of 1, 1/2, 1/4, ... that does not raise its value, or 0."""
-    length = np.ones((len(rows), 1), dtype=A.dtype)
-    worse = np.arange(len(rows))
+    xp = namespace(A)
+    length = xp.ones((len(rows), 1), dtype=A.dtype, device=A.device)
+    worse = xp.arange(len(rows), device=A.device)
     for _ in range(20):
         some = rows[worse]
         a = A[some] + length[worse] * step[worse]

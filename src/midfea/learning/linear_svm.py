@@ -20,25 +20,29 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 from scipy.special import logsumexp, softmax
-from sklearn.model_selection import StratifiedKFold
 
+from midfea.arrays import Array, namespace, ratio, to_numpy
 from midfea.progress import track
 
 Floats = NDArray[Any]  # float32 throughout
-Product = Callable[[Floats], Floats]
+Put = Callable[[Floats], Array]  # where to compute: see `midfea.engines.arrays_on`
+Product = Callable[[Array], Array]
 LearnLayer = Callable[[Floats, NDArray[np.intp]], Callable[[Floats], Floats]]
 
 GRAM_LIMIT = 12_000  # samples: their Gram matrix takes 576 MB
 
 
-def fit_linear_svm(features: Floats, y: NDArray[np.intp], C: float) -> tuple[Floats, Floats]:
+def fit_linear_svm(
+    features: Floats, y: NDArray[np.intp], C: float, put: Put = np.asarray
+) -> tuple[Floats, Floats]:
     """Weights (p, k) and intercepts (k,), k = the number of classes, or one for two classes.
 
-    `y` holds class numbers 0 .. n_classes - 1.
+    `y` holds class numbers 0 .. n_classes - 1. Decision values of different devices agree to 1e-2, that
+    is to the accuracy of the solution itself.
     """
-    product = _gram_product(features)
-    alpha = _solve(product, _targets(y), C)
-    return features.T @ alpha, alpha.sum(axis=0)
+    there = put(features)
+    alpha = _solve(_gram_product(there), put(_targets(y)), C)
+    return to_numpy(there.T @ alpha), to_numpy(alpha.sum(axis=0))
 
 
 def held_out_margins(
@@ -48,6 +52,7 @@ def held_out_margins(
     n_folds: int,
     seed: int,
     learn_layer: LearnLayer | None = None,
+    put: Put = np.asarray,
 ) -> NDArray[np.float32]:
     """Decision values of each sample by SVMs that did not see it, for each C: (len(Cs), n, k).
 
@@ -55,29 +60,32 @@ def held_out_margins(
     of features learned from samples and labels, that too is learned anew without the samples held
     out: activations of samples whose labels it has seen would promise too much.
     """
-    margins = np.full((len(Cs), len(y), _targets(y).shape[1]), np.nan, dtype=np.float32)
-    shared = features @ features.T + 1 if len(y) <= GRAM_LIMIT and learn_layer is None else None
+    targets = _targets(y)
+    margins = np.full((len(Cs), *targets.shape), np.nan, dtype=np.float32)
+    shared = _gram(put(features)) if len(y) <= GRAM_LIMIT and learn_layer is None else None
     for train, test in track(folds(y, n_folds, seed), "classifier", n_folds):
-        layer = learn_layer(features[train], y[train]) if learn_layer else _unchanged
-        inputs = layer(features[train])
-        product = _gram_product(inputs) if shared is None else shared[np.ix_(train, train)].__matmul__
+        if shared is not None:
+            product, across = shared[np.ix_(train, train)].__matmul__, shared[np.ix_(test, train)]
+        else:
+            layer = learn_layer(features[train], y[train]) if learn_layer else np.asarray
+            inputs, others = (put(layer(features[part])) for part in (train, test))
+            product = _gram_product(inputs)
         for row, C in zip(margins, Cs, strict=True):
-            alpha = _solve(product, _targets(y)[train], C)
-            if shared is None:
-                row[test] = layer(features[test]) @ (inputs.T @ alpha) + alpha.sum(axis=0)
+            alpha = _solve(product, put(targets[train]), C)
+            if shared is not None:
+                found = across @ alpha
             else:
-                row[test] = shared[np.ix_(test, train)] @ alpha
+                found = others @ (inputs.T @ alpha) + alpha.sum(axis=0)
+            row[test] = to_numpy(found)
     return margins
-
-
-def _unchanged(features: Floats) -> Floats:
-    return features
 
 
 def folds(
     y: NDArray[np.intp], n_folds: int, seed: int
 ) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
     """Stratified folds; samples whose class has no second one are always in the training part."""
+    from sklearn.model_selection import StratifiedKFold  # here, not where `predict` waits for it
+
     counts = np.bincount(y)
     usable = np.flatnonzero(counts[y] >= 2)
     single = np.flatnonzero(counts[y] < 2)
@@ -95,27 +103,30 @@ def _targets(y: NDArray[np.intp]) -> Floats:
     return (signs[:, 1:] if n_classes == 2 else signs).astype(np.float32)
 
 
-def _gram_product(features: Floats) -> Product:
-    """z -> (X X^T + 1) z; the ones are the intercept's."""
+def _gram(features: Array) -> Array:
+    """X X^T + 1; the ones are the intercept's."""
+    return features @ features.T + 1
+
+
+def _gram_product(features: Array) -> Product:
+    """z -> (X X^T + 1) z"""
     n, p = features.shape
     if n <= GRAM_LIMIT and n < 2 * p:
-        gram = features @ features.T + np.float32(1)
-        return gram.__matmul__
+        return _gram(features).__matmul__
     return lambda z: features @ (features.T @ z) + z.sum(axis=0)
 
 
-def _solve(product: Product, targets: Floats, C: float, tol: float = 1e-3) -> Floats:
+def _solve(product: Product, targets: Array, C: float, tol: float = 1e-3) -> Array:
     """Coefficients a (n, k) of the weights w = X^T a, every class's to its own accuracy.
 
     `tol` bounds the gradient's length relative to the length of w.
     """
-    alpha = np.zeros_like(targets)
-    margins = np.zeros_like(targets)
-    loss = 2 * np.float32(C)
+    alpha, margins = 0 * targets, 0 * targets
+    loss = 2 * float(C)
     for _ in range(50):
         slack = 1 - targets * margins
         active = slack > 0
-        residual = loss * active * targets * slack - alpha  # minus the gradient
+        residual = loss * targets * slack * active - alpha  # minus the gradient
         residual_margins = product(residual)
         squared = _dot(residual, residual_margins)
         going = squared > tol**2 * _dot(alpha, margins)
@@ -130,39 +141,38 @@ def _solve(product: Product, targets: Floats, C: float, tol: float = 1e-3) -> Fl
     return alpha
 
 
-def _dot(a: Floats, b: Floats) -> Floats:
-    return np.einsum("ij,ij->j", a, b)
+def _dot(a: Array, b: Array) -> Array:
+    return namespace(a).einsum("ij,ij->j", a, b)
 
 
 def _conjugate_gradients(
     product: Product,
-    active: NDArray[np.bool_],
-    residual: Floats,
-    residual_margins: Floats,
-    loss: np.float32,
-    going: NDArray[np.bool_],
-) -> tuple[Floats, Floats]:
+    active: Array,
+    residual: Array,
+    residual_margins: Array,
+    loss: float,
+    going: Array,
+) -> tuple[Array, Array]:
     """The Newton step: (I + loss X^T A X) s = -gradient, one tenth accurate, for all classes."""
     residual, residual_margins = residual * going, residual_margins * going
-    step, step_margins = np.zeros_like(residual), np.zeros_like(residual)
+    step = step_margins = namespace(residual).zeros_like(residual)
     direction, direction_margins = residual, residual_margins
     squared = _dot(residual, residual_margins)
     enough = 0.01 * squared
     for _ in range(100):
-        bent = loss * active * direction_margins
+        bent = loss * direction_margins * active
         curved, curved_margins = direction + bent, direction_margins + product(bent)
         curvature = _dot(direction, curved_margins)
-        size = np.divide(squared, curvature, out=np.zeros_like(squared), where=curvature > 0)
+        size = ratio(squared, curvature)
         step = step + size * direction
         step_margins = step_margins + size * direction_margins
         residual = residual - size * curved
         residual_margins = residual_margins - size * curved_margins
-        previous, squared = squared, np.maximum(_dot(residual, residual_margins), 0)
-        if (squared <= enough).all():
-            break
-        turn = np.divide(squared, previous, out=np.zeros_like(squared), where=previous > 0)
-        turn[squared <= enough] = 0
+        previous, squared = squared, _dot(residual, residual_margins).clip(0)
         going = squared > enough
+        if not going.any():
+            break
+        turn = ratio(squared, previous)
         direction = (residual + turn * direction) * going
         direction_margins = (residual_margins + turn * direction_margins) * going
         squared = squared * going
@@ -170,18 +180,19 @@ def _conjugate_gradients(
 
 
 def _line_search(
-    alpha: Floats, margins: Floats, step: Floats, step_margins: Floats, targets: Floats, C: float
-) -> Floats:
+    alpha: Array, margins: Array, step: Array, step_margins: Array, targets: Array, C: float
+) -> Array:
     """For each class the longest of 1, 1/2, 1/4, ... that does not raise the objective."""
 
-    def objective(length: Floats) -> NDArray[np.float64]:
-        slack = np.maximum(1 - targets * (margins + length * step_margins), 0)
-        weights = (alpha + length * step) * (margins + length * step_margins)
-        return weights.sum(axis=0, dtype=np.float64) / 2 + C * (slack * slack).sum(
-            axis=0, dtype=np.float64
-        )
+    xp = namespace(targets)
 
-    length = np.ones(targets.shape[1], dtype=np.float32)
+    def objective(length: Array) -> Array:
+        slack = (1 - targets * (margins + length * step_margins)).clip(0)
+        weights = (alpha + length * step) * (margins + length * step_margins)
+        errors = (slack * slack).sum(axis=0, dtype=xp.float64)
+        return weights.sum(axis=0, dtype=xp.float64) / 2 + C * errors
+
+    length = xp.ones(targets.shape[1], dtype=targets.dtype, device=targets.device)
     before = objective(0 * length)
     for _ in range(20):
         worse = objective(length) > before

@@ -22,21 +22,19 @@ The paper's own plain steps are in `midfea.learning.selectivity_plain`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from midfea.arrays import Array, namespace, ratio
+from midfea.learning.classes import Blocks, class_means, class_sums, for_samples, own_grams, times_own
 from midfea.learning.encoder import encode
 
-Array = NDArray[Any]
-Blocks = Sequence[slice]
-
 COLUMNS_LIMIT = 256  # neurons up to which D is updated column by column
-BACKTRACKS = 40
-MEMORY = 4  # steps among which the value must fall
-IDLE = 20  # steps in a row that gain nothing but rounding: the codes have settled
+LENGTH = 0.7  # of steps for H: 1 is safe while one class's codes move alone, 1/2 when all do
+HALVINGS = 10
+PATIENCE, IDLE = 4, 20  # steps in a row that gain too little, or nothing but rounding: enough
 
 
 class Weights(NamedTuple):
@@ -57,22 +55,17 @@ class Layer(NamedTuple):
     b: Array
 
 
-def class_blocks(y: NDArray[np.intp]) -> list[slice]:
-    """The slice of each class in sorted class numbers."""
-    edges = np.concatenate([[0], np.flatnonzero(np.diff(y)) + 1, [len(y)]])
-    return [slice(a, b) for a, b in pairwise(edges)]
-
-
 def objective_terms(X: Array, blocks: Blocks, layer: Layer, weights: Weights) -> dict[str, float]:
     """The objective's terms by name, each with its factor: their sum is the objective."""
     D, H, W, b = layer
-    return {
+    terms = {
         "reconstruction": _squares(X - D @ H),
         "encoding": weights.alpha * _squares(H - encode(X, W, b)),
         "sparsity": weights.lam * row_norms(H, blocks),
         "cohesion": weights.beta * _squares(centred(H, blocks)),
-        "separation": weights.gamma * _separation(second_moment(H, blocks), _own_grams(H, blocks)),
+        "separation": weights.gamma * _separation(second_moment(H, blocks), own_grams(H, blocks)),
     }
+    return {name: float(value) for name, value in terms.items()}
 
 
 def smooth_gradients(X: Array, blocks: Blocks, layer: Layer, weights: Weights) -> Layer:
@@ -83,7 +76,7 @@ def smooth_gradients(X: Array, blocks: Blocks, layer: Layer, weights: Weights) -
     by_z = 2 * weights.alpha * (S - H) * S * (1 - S)
     by_H = 2 * D.T @ residual + 2 * weights.alpha * (H - S)
     by_H += 2 * weights.beta * centred(H, blocks)
-    own = _own_part(H, blocks, _own_grams(H, blocks))
+    own = times_own(H, own_grams(H, blocks), blocks)
     by_H += 4 * weights.gamma * (second_moment(H, blocks) @ H - own)
     return Layer(2 * residual @ H.T, by_H, by_z @ X.T, by_z.sum(axis=1))
 
@@ -91,27 +84,29 @@ def smooth_gradients(X: Array, blocks: Blocks, layer: Layer, weights: Weights) -
 # -- the parts of the objective ---------------------------------------------------------------------
 
 
-def _squares(a: Array) -> float:
+def _squares(a: Array) -> Any:
     return _inner(a, a)
 
 
-def _inner(a: Array, b: Array) -> float:
-    return float(np.einsum("ij,ij->i", a, b).sum(dtype=np.float64))
+def _inner(a: Array, b: Array) -> Any:
+    """A number; torch's stays on the device, which need not be waited for."""
+    xp = namespace(a)
+    return xp.einsum("...ij,...ij->...i", a, b).sum(dtype=xp.float64)
 
 
-def row_norms(H: Array, blocks: Blocks) -> float:
+def row_norms(H: Array, blocks: Blocks) -> Any:
     """sum_c |H_c|_{2,1}"""
-    return sum(
-        float(np.sqrt(np.einsum("ij,ij->i", H[:, c], H[:, c])).sum(dtype=np.float64)) for c in blocks
-    )
+    return _norms(H, blocks).sum(dtype=namespace(H).float64)
+
+
+def _norms(H: Array, blocks: Blocks) -> Array:
+    """The length of every row of every H_c, (d, n_classes)."""
+    return class_sums(H * H, blocks) ** 0.5
 
 
 def centred(H: Array, blocks: Blocks) -> Array:
     """H_c - mean(H_c) for every class."""
-    out = np.empty_like(H)
-    for c in blocks:
-        np.subtract(H[:, c], H[:, c].mean(axis=1, keepdims=True), out=out[:, c])
-    return out
+    return H - for_samples(class_means(H, blocks), blocks)
 
 
 def second_moment(H: Array, blocks: Blocks) -> Array:
@@ -138,27 +133,20 @@ def _times(M: Array, H: Array, blocks: Blocks) -> Array:
 
 
 def _active(H: Array, blocks: Blocks) -> list[NDArray[np.intp]] | None:
-    """The rows that are not zero in each class; None if that is no small part of them."""
+    """The rows that are not zero in each class; None if that is no small part of them.
+
+    None for torch too: a GPU multiplies faster than it is told what to leave out.
+    """
+    if not isinstance(H, np.ndarray):
+        return None
     fires = np.logical_or.reduceat(H != 0, [c.start for c in blocks], axis=1)
     return [np.flatnonzero(rows) for rows in fires.T] if fires.mean() < 0.2 else None
 
 
-def _own_grams(H: Array, blocks: Blocks) -> list[Array]:
-    """H_c^T H_c for every class."""
-    return [H[:, c].T @ H[:, c] for c in blocks]
-
-
-def _own_part(H: Array, blocks: Blocks, grams: list[Array]) -> Array:
-    """H_c H_c^T H_c for every class."""
-    out = np.empty_like(H)
-    for c, gram in zip(blocks, grams, strict=True):
-        np.matmul(H[:, c], gram, out=out[:, c])
-    return out
-
-
-def _separation(moment: Array, grams: list[Array]) -> float:
+def _separation(moment: Array, grams: Sequence[Array]) -> Any:
     """sum_c |H_c^T H_{/c}|^2 = |H H^T|^2 - sum_c |H_c^T H_c|^2"""
-    return _squares(moment) - sum(map(_squares, grams))
+    own = sum(map(_squares, grams)) if isinstance(grams, list) else _squares(grams)
+    return _squares(moment) - own
 
 
 # -- D ----------------------------------------------------------------------------------------------
@@ -179,16 +167,17 @@ def update_D(
     absolute sums, which is never smaller, so a step never raises the objective. Up to `max_iter`
     sweeps, fewer if one gains less than `tol` of the residual.
     """
-    D, H = layer.D.copy(), layer.H
+    xp = namespace(X)
+    D, H = xp.asarray(layer.D, copy=True), layer.H
     moment = H @ H.T
     cross = X @ H.T
     in_turn = method == "columns" or (method == "auto" and len(H) <= COLUMNS_LIMIT)
-    bound = np.abs(moment).sum(axis=1)
+    bound = abs(moment).sum(axis=1)
     fit = np.inf
     for _ in range(max_iter):
         if in_turn:
-            for j in np.flatnonzero(np.diagonal(moment) > 0):
-                near = np.flatnonzero(moment[j])
+            for j in xp.where(moment.diagonal() > 0)[0].tolist():
+                near = xp.where(moment[j] != 0)[0]
                 D[:, j] = _unit(cross[:, j] - D[:, near] @ moment[near, j] + moment[j, j] * D[:, j],
                                 D[:, j])  # fmt: skip
             slope = D @ moment
@@ -204,9 +193,10 @@ def update_D(
 
 def _unit(columns: Array, otherwise: Array) -> Array:
     """The columns at unit length; those of length zero stay as they were."""
-    lengths = np.sqrt(np.einsum("i...,i...->...", columns, columns))
+    xp = namespace(columns)
+    lengths = xp.einsum("i...,i...->...", columns, columns) ** 0.5
     fine = lengths > 0
-    return np.where(fine, columns / np.where(fine, lengths, 1), otherwise)
+    return xp.where(fine, columns / xp.where(fine, lengths, 1), otherwise)
 
 
 # -- H ----------------------------------------------------------------------------------------------
@@ -220,7 +210,7 @@ def update_H(
     *,
     method: Literal["together", "by class"] = "together",
     nonnegative: bool = False,
-    max_iter: int = 30,
+    max_iter: int = 45,
     tol: float = 1e-4,
 ) -> Array:
     """Better codes for fixed D, W, b by proximal gradient steps.
@@ -234,79 +224,86 @@ def update_H(
     pull = D.T @ X
     pull += weights.alpha * S
     gram = D.T @ D
-    gram[np.diag_indices_from(gram)] += weights.alpha
+    diagonal = namespace(X).arange(len(gram), device=X.device)
+    gram[diagonal, diagonal] += weights.alpha
     fixed = _squares(X) + weights.alpha * _squares(S)
     options: dict[str, Any] = {"nonnegative": nonnegative, "max_iter": max_iter, "tol": tol}
     if method == "together":
         everything = _Together(gram, pull, fixed, blocks, weights)
         return proximal_descent(H, blocks, everything, weights.lam, **options)
-    H = H.copy()
+    H = namespace(X).asarray(H, copy=True)
     moment = second_moment(H, blocks)
     for c in blocks:
         own = H[:, c]
         moment -= own @ own.T
         this = _OneClass(gram + 2 * weights.gamma * moment, pull[:, c], fixed, weights.beta)
-        H[:, c] = proximal_descent(own, [slice(None)], this, weights.lam, **options)
+        H[:, c] = proximal_descent(own, [slice(0, own.shape[1])], this, weights.lam, **options)
         moment += H[:, c] @ H[:, c].T
     return H
 
 
 class _Together:
-    """The smooth terms as a function of H: value, and gradient from what the value left."""
+    """The smooth terms as a function of H: value, and derivatives from what the value left."""
 
-    def __init__(self, gram: Array, pull: Array, fixed: float, blocks: Blocks, weights: Weights) -> None:
+    def __init__(self, gram: Array, pull: Array, fixed: Any, blocks: Blocks, weights: Weights) -> None:
         self.gram, self.pull, self.fixed = gram, pull, fixed
         self.blocks, self.weights = blocks, weights
 
-    def value(self, H: Array) -> float:
+    def value(self, H: Array) -> Any:
         _, beta, gamma, _ = self.weights
         self.moment = second_moment(H, self.blocks)
         self.centred = centred(H, self.blocks)
-        self.grams = _own_grams(H, self.blocks)
+        self.grams = own_grams(H, self.blocks)
         value = self.fixed + _inner(self.gram, self.moment) - 2 * _inner(self.pull, H)
         value += beta * _squares(self.centred)
         return value + gamma * _separation(self.moment, self.grams)
 
-    def gradient(self, H: Array) -> Array:
-        """At the H whose value was computed last."""
+    def derivatives(self, H: Array) -> tuple[Array, Array]:
+        """Gradient, and a curvature for each row, at the H whose value was computed last."""
         _, beta, gamma, _ = self.weights
-        half = _times(self.gram + 2 * gamma * self.moment, H, self.blocks)
+        curvature = self.gram + 2 * gamma * self.moment
+        half = _times(curvature, H, self.blocks)
         half -= self.pull
-        own = _own_part(H, self.blocks, self.grams)
+        own = times_own(H, self.grams, self.blocks)
         own *= 2 * gamma
         half -= own
         self.centred *= beta
         half += self.centred
         half *= 2
-        return half
+        return half, _row_bound(curvature, beta)
 
 
 class _OneClass:
     """The same for one class, the others being fixed: a convex quadratic."""
 
-    def __init__(self, curvature: Array, pull: Array, fixed: float, beta: float) -> None:
+    def __init__(self, curvature: Array, pull: Array, fixed: Any, beta: float) -> None:
         self.curvature, self.pull, self.fixed, self.beta = curvature, pull, fixed, beta
+        self.bound = _row_bound(curvature, beta)
 
-    def value(self, H: Array) -> float:
+    def value(self, H: Array) -> Any:
         self.half = self.curvature @ H
         self.half += self.beta * (H - H.mean(axis=1, keepdims=True))
         return self.fixed + _inner(H, self.half - 2 * self.pull)
 
-    def gradient(self, H: Array) -> Array:
-        return 2 * (self.half - self.pull)
+    def derivatives(self, H: Array) -> tuple[Array, Array]:
+        return 2 * (self.half - self.pull), self.bound
 
 
-def shrink_rows(H: Array, blocks: Blocks, amount: float, nonnegative: bool = False) -> Array:
-    """The minimiser of |Z - H|^2 / 2 + amount sum_c |Z_c|_{2,1}, over Z >= 0 if so asked."""
+def _row_bound(curvature: Array, beta: float) -> Array:
+    """A diagonal, as a column, never smaller than the matrix 2 (curvature + beta I): its rows' sums."""
+    return 2 * (abs(curvature).sum(axis=1, keepdims=True) + beta)
+
+
+def shrink_rows(H: Array, blocks: Blocks, amount: Any, nonnegative: bool = False) -> Array:
+    """The minimiser of |Z - H|^2 / 2 + amount sum_c |Z_c|_{2,1}, over Z >= 0 if so asked.
+
+    amount : a number, or a column with one for each row
+    """
     if nonnegative:
-        H = np.maximum(H, 0)  # exact: clip, then shrink
-    out = np.empty_like(H)
-    for c in blocks:
-        part = H[:, c]
-        norms = np.sqrt(np.einsum("ij,ij->i", part, part))
-        kept = np.maximum(norms - amount, 0) / np.where(norms > 0, norms, 1)
-        np.multiply(part, kept[:, None].astype(H.dtype), out=out[:, c])
-    return out
+        H = H.clip(0)  # exact: clip, then shrink
+    norms = _norms(H, blocks)
+    kept = ratio((norms - amount).clip(0), norms)
+    return H * for_samples(kept, blocks)
 
 
 def proximal_descent(
@@ -319,49 +316,37 @@ def proximal_descent(
     max_iter: int,
     tol: float,
 ) -> Array:
-    """Steps of the length that the last change of the gradient suggests (Barzilai and Borwein).
+    """Accelerated steps (FISTA), each row's measured by its curvature.
 
-    Such steps are fast because they may go up now and then: one is halved only until its value is below
-    the largest of the last few by a share of what it promises. The best codes met are returned, so
-    that the whole never goes up.
+    Rows whose neurons fire in many classes are curved much more than others. A step starts `ahead`,
+    where the last two point to; one that does not lower the value is made again without running ahead,
+    and then halved. Unlike steps whose length follows the last change (Barzilai and Borwein), which are
+    as fast, these keep small differences small: every machine reaches the same objective.
     """
-    value = smooth.value(H) + lam * row_norms(H, blocks)
-    gradient = smooth.gradient(H)
-    rounding = 4 * float(np.finfo(H.dtype).eps)
-    length = 1 / max(_largest_slope(smooth, H, gradient), rounding)
-    best, lowest, idle = H, value, 0
-    recent = [value]
+    rounding = 4 * float(namespace(H).finfo(H.dtype).eps)
+    patience = IDLE if tol == 0 else PATIENCE
+    best = ahead = H
+    lowest = float(smooth.value(H) + lam * row_norms(H, blocks))
+    length, pace, idle = LENGTH, 1.0, 0
     for _ in range(max_iter):
-        for _ in range(BACKTRACKS):
-            moved = shrink_rows(H - H.dtype.type(length) * gradient, blocks, length * lam, nonnegative)
-            change = moved - H
-            squared = _squares(change)
-            value = smooth.value(moved) + lam * row_norms(moved, blocks)
-            if value <= max(recent) - 1e-4 / length * squared + rounding * abs(lowest):
+        gradient, curvature = smooth.derivatives(ahead)
+        for _ in range(HALVINGS):
+            step = length / curvature
+            moved = shrink_rows(ahead - step * gradient, blocks, lam * step, nonnegative)
+            value = float(smooth.value(moved) + lam * row_norms(moved, blocks))
+            if value < lowest or pace > 1:
                 break
             length /= 2
+        if value < lowest:
+            idle = idle + 1 if lowest - value <= max(tol, rounding) * abs(lowest) else 0
+            before, pace = pace, (1 + (1 + 4 * pace**2) ** 0.5) / 2
+            ahead = moved + (before - 1) / pace * (moved - best)
+            best, lowest = moved, value
+        elif pace > 1:
+            ahead, pace = best, 1.0
         else:
             break
-        H, gain = moved, lowest - value
-        recent = [*recent[1 - MEMORY :], value]
-        if gain > 0:
-            best, lowest = H, value
-        idle = idle + 1 if gain <= max(tol, rounding) * abs(lowest) else 0
-        if squared == 0 or idle == (IDLE if tol == 0 else MEMORY):
+        if idle == patience:
             break
-        old, gradient = gradient, smooth.gradient(H)
-        bent = _inner(change, gradient - old)
-        length = squared / bent if bent > 0 else 2 * length
+        smooth.value(ahead)
     return best
-
-
-def _largest_slope(smooth: _Together | _OneClass, H: Array, gradient: Array) -> float:
-    """The curvature along the gradient, for the first step's length."""
-    squared = _squares(gradient)
-    if squared == 0:
-        return 1.0
-    probe = H.dtype.type(1e-3 / np.sqrt(squared)) * gradient
-    smooth.value(H + probe)
-    bent = _inner(probe, smooth.gradient(H + probe) - gradient)
-    smooth.value(H)
-    return max(bent / _squares(probe), 0.0)

@@ -8,14 +8,14 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logit
 
+from midfea.arrays import Array, namespace, special, to_numpy
+from midfea.learning.classes import for_samples
 from midfea.learning.encoder import RIDGES, gram_product, update_encoder
 from midfea.learning.selectivity import Layer, Weights, objective_terms, update_D, update_H
 from midfea.learning.selectivity_plain import plain_D, plain_encoder, plain_H
 from midfea.stages.kmeans import kmeans
 
-Array = NDArray[Any]
 Terms = dict[str, float]
 Init = Literal["kmeans", "similarity", "random"]
 Solver = Literal["proximal", "by class", "plain"]
@@ -29,7 +29,8 @@ class Settings:
 
     solver : "proximal" (all classes' codes at once), "by class" (each class's convex problem solved in
         turn) or "plain" (the appendix's gradient steps).
-    inner_iter : steps for H within a round, and for D and W, b too if the solver is "plain".
+    code_iter : steps for H within a round.
+    plain_iter : steps of each kind within a round of the solver "plain".
     encoder_iter : squared-error steps for W, b after their logistic start, within a round.
     ridge : of that start; see `midfea.learning.encoder.update_encoder`.
     """
@@ -37,7 +38,8 @@ class Settings:
     solver: Solver = "proximal"
     max_iter: int = 6
     tol: float = 1e-3
-    inner_iter: int = 30
+    code_iter: int = 45
+    plain_iter: int = 30
     encoder_iter: int = 0
     ridge: float = RIDGES[0]
     nonnegative: bool = False
@@ -52,30 +54,32 @@ def make_start(
     class, H from 1 / |d - x|. "kmeans": the same, but a class's samples begin with its own neurons
     only; the similarities are so much alike that the separation of the classes starts out enormous.
     """
+    xp = namespace(X)
+    there = {"dtype": X.dtype, "device": X.device}
     if init == "random":
-        D = rng.uniform(size=(len(X), n_neurons)).astype(X.dtype)
-        H = rng.uniform(size=(n_neurons, X.shape[1])).astype(X.dtype)
+        D = xp.asarray(rng.uniform(size=(len(X), n_neurons)), **there)
+        H = xp.asarray(rng.uniform(size=(n_neurons, X.shape[1])), **there)
     else:
-        D, owners = _class_centres(X, blocks, n_neurons, rng)
-        D /= np.maximum(np.linalg.norm(D, axis=0), np.finfo(X.dtype).tiny)
+        centres, owners = _class_centres(to_numpy(X), blocks, n_neurons, rng)
+        D = xp.asarray(centres, **there)
+        D /= xp.linalg.norm(D, axis=0).clip(xp.finfo(X.dtype).tiny)
         squares = (D**2).sum(axis=0)[:, None] + (X**2).sum(axis=0) - 2 * D.T @ X
         # A sample that is a neuron's centre would be infinitely similar to it.
-        H = 1 / np.sqrt(np.maximum(squares, 1e-3))
+        H = squares.clip(1e-3) ** -0.5
         if init == "kmeans":
-            for number, c in enumerate(blocks):
-                H[~owners[:, number], c] = 0
+            H *= for_samples(xp.asarray(owners, device=X.device), blocks)
     # A centre at zero, of constant features say, has no direction: any will do.
-    lengths = np.linalg.norm(D, axis=0)
+    lengths = xp.linalg.norm(D, axis=0)
     D[:, lengths < 0.5] = len(D) ** -0.5
-    D /= np.linalg.norm(D, axis=0)
-    H /= np.linalg.norm(H, axis=0)
-    means = np.clip(H.mean(axis=1), 1e-3, 1 - 1e-3)
-    return Layer(D, H, np.zeros((n_neurons, len(X)), dtype=X.dtype), logit(means))
+    D /= xp.linalg.norm(D, axis=0)
+    H /= xp.linalg.norm(H, axis=0)
+    means = H.mean(axis=1).clip(1e-3, 1 - 1e-3)
+    return Layer(D, H, xp.zeros((n_neurons, len(X)), **there), special(X).logit(means))
 
 
 def _class_centres(
-    X: Array, blocks: Sequence[slice], n_neurons: int, rng: np.random.RandomState
-) -> tuple[Array, NDArray[np.bool_]]:
+    X: NDArray[Any], blocks: Sequence[slice], n_neurons: int, rng: np.random.RandomState
+) -> tuple[NDArray[Any], NDArray[np.bool_]]:
     """Centres (p, n_neurons), and which neurons serve which class (n_neurons, n_classes).
 
     The neurons are dealt out evenly. Fewer neurons than classes: centres of the classes' means. More
@@ -139,8 +143,8 @@ def shortened(
 ) -> tuple[Layer, Terms]:
     """Half the step, a quarter, ... until it does not raise the objective; at last no step at all."""
     for halvings in range(1, SHORTENINGS + 1):
-        D, H, W, b = (a + X.dtype.type(0.5**halvings) * (m - a) for a, m in zip(old, moved, strict=True))
-        nearer = Layer(D / np.linalg.norm(D, axis=0), H, W, b)
+        D, H, W, b = (a + 0.5**halvings * (m - a) for a, m in zip(old, moved, strict=True))
+        nearer = Layer(D / namespace(D).linalg.norm(D, axis=0), H, W, b)
         reached = objective_terms(X, blocks, nearer, weights)
         if sum(reached.values()) <= sum(terms.values()):
             return nearer, reached
@@ -159,7 +163,7 @@ def _step(
     plain = settings.solver == "plain"
     if block == "H":
         if plain:
-            return layer._replace(H=plain_H(X, blocks, layer, weights, settings.inner_iter))
+            return layer._replace(H=plain_H(X, blocks, layer, weights, settings.plain_iter))
         H = update_H(
             X,
             blocks,
@@ -167,16 +171,16 @@ def _step(
             weights,
             method="by class" if settings.solver == "by class" else "together",
             nonnegative=settings.nonnegative,
-            max_iter=settings.inner_iter,
+            max_iter=settings.code_iter,
             tol=settings.tol / 10,
         )
         return layer._replace(H=H)
     if block == "D":
         if plain:
-            return layer._replace(D=plain_D(X, layer, settings.inner_iter))
+            return layer._replace(D=plain_D(X, layer, settings.plain_iter))
         return layer._replace(D=update_D(X, layer, tol=settings.tol / 10))
     if plain:
-        W, b = plain_encoder(X, layer, settings.inner_iter)
+        W, b = plain_encoder(X, layer, settings.plain_iter)
     else:
         options = {"ridge": settings.ridge, "max_iter": settings.encoder_iter, **encoder}
         W, b = update_encoder(X, layer.H, layer.W, layer.b, **options)

@@ -9,15 +9,10 @@ appendix's (half of the true one), and the encoder may saturate.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from midfea.arrays import Array, namespace
 from midfea.learning.encoder import encode
 from midfea.learning.selectivity import Layer, Weights
-
-Array = NDArray[Any]
 
 
 def plain_D(X: Array, layer: Layer, max_iter: int) -> Array:
@@ -27,7 +22,8 @@ def plain_D(X: Array, layer: Layer, max_iter: int) -> Array:
     length = 1 / (2 * _largest_eigenvalue(moment))
     for _ in range(max_iter):
         D = D - length * 2 * (D @ moment - cross)
-    return D / np.maximum(np.linalg.norm(D, axis=0), np.finfo(D.dtype).tiny)
+    xp = namespace(D)
+    return D / xp.linalg.norm(D, axis=0).clip(xp.finfo(D.dtype).tiny)
 
 
 def plain_H(X: Array, blocks: Sequence[slice], layer: Layer, weights: Weights, max_iter: int) -> Array:
@@ -36,19 +32,20 @@ def plain_H(X: Array, blocks: Sequence[slice], layer: Layer, weights: Weights, m
     C grows without bound as a row vanishes: it is cut at 1e6, and each row's step is divided by its
     own curvature, without which the steps of all rows would vanish with the first one.
     """
-    D, H = layer.D, layer.H.copy()
+    xp = namespace(X)
+    D, H = layer.D, xp.asarray(layer.H, copy=True)
     pull = D.T @ X + weights.alpha * encode(X, layer.W, layer.b)
-    gram = D.T @ D + (weights.alpha + weights.beta) * np.eye(len(H), dtype=H.dtype)
+    gram = D.T @ D + (weights.alpha + weights.beta) * xp.eye(len(H), dtype=H.dtype, device=H.device)
     moment = H @ H.T
     for c in blocks:
-        part = H[:, c].copy()
+        part = xp.asarray(H[:, c], copy=True)
         curvature = gram + weights.gamma * (moment - part @ part.T)
         largest = _largest_eigenvalue(curvature)
         moment -= part @ part.T
         for _ in range(max_iter):
             mean = part.mean(axis=1, keepdims=True)
-            norms = np.sqrt(np.einsum("ij,ij->i", part, part))[:, None]
-            diagonal = weights.lam / np.maximum(norms, 1e-6)
+            norms = xp.einsum("ij,ij->i", part, part)[:, None] ** 0.5
+            diagonal = weights.lam / norms.clip(1e-6)
             slope = 2 * (curvature @ part - pull[:, c] - weights.beta * mean) + diagonal * part
             part = part - slope / (2 * largest + diagonal)
         H[:, c] = part
@@ -61,7 +58,7 @@ def plain_encoder(X: Array, layer: Layer, max_iter: int) -> tuple[Array, Array]:
     W, b, H = layer.W, layer.b, layer.H
     # The squared error of one sigmoid bends by 0.32 at most.
     spread = X @ X.T if len(X) < X.shape[1] else X.T @ X
-    length = X.dtype.type(1 / (0.32 * (_largest_eigenvalue(spread) + X.shape[1])))
+    length = 1 / (0.32 * (_largest_eigenvalue(spread) + X.shape[1]))
     for _ in range(max_iter):
         S = encode(X, W, b)
         by_z = 2 * (S - H) * S * (1 - S)
@@ -70,13 +67,14 @@ def plain_encoder(X: Array, layer: Layer, max_iter: int) -> tuple[Array, Array]:
     return W, b
 
 
-def _largest_eigenvalue(matrix: Array) -> Any:
+def _largest_eigenvalue(matrix: Array) -> float:
     """Of a positive semi-definite matrix, by power iteration, a little too large."""
-    vector = np.ones(len(matrix), dtype=matrix.dtype)
+    xp = namespace(matrix)
+    vector = xp.ones(len(matrix), dtype=matrix.dtype, device=matrix.device)
     for _ in range(30):
         product = matrix @ vector
-        length = np.linalg.norm(product)
+        length = float(xp.linalg.norm(product))
         if length == 0:
-            return matrix.dtype.type(1)
+            return 1.0
         vector = product / length
     return 1.05 * length

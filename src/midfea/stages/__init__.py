@@ -21,7 +21,7 @@ from midfea.stages.low_level import (
     unit_length,
 )
 from midfea.stages.pooling import Partition, partition_levels, pool_cells
-from midfea.stages.projection import projection_matrix, random_projection
+from midfea.stages.projection import principal_directions, projection_matrix, random_projection
 
 __all__ = [
     "Partition",
@@ -36,6 +36,7 @@ __all__ = [
     "normalize_maps",
     "partition_levels",
     "pool_cells",
+    "principal_directions",
     "projection_matrix",
     "quantize",
     "random_projection",

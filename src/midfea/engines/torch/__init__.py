@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import threading
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any, Literal
 
@@ -32,6 +32,8 @@ from midfea.engines.torch.resize import resize  # isort: skip
 Precision = Literal["exact", "fast"]
 
 IMAGES = 512  # of one size handed to the device at once, at most
+READY = 128  # of one size: enough for a device that has nothing else to do
+PIXELS = 2**28  # of images that wait for others of their size, at most
 WAITING = 2**25  # numbers of results that wait on the device, at most
 KEPT = 12  # fitted arrays that stay on the device: of some three models
 LEAST = 2**16  # numbers in flight; if even so few do not fit, there is no use in trying on
@@ -52,7 +54,7 @@ class TorchEngine:
         self.device = torch.device(device)
         self.precision = precision
         self._in_flight: int | None = None
-        self._staging: Any = None
+        self._copies: Any = torch.cuda.Stream(self.device) if self.device.type == "cuda" else None
         self._kept: dict[int, tuple[Any, dict[Any, Any]]] = {}
         self._fused = _kernels(self.device)
 
@@ -97,27 +99,41 @@ class TorchEngine:
         with exact_products():
             return self._projected(torch.tensor(codes, device=self.device), matrix).cpu().numpy()
 
+    # -- learning ---------------------------------------------------------------------------------
+
+    @contextmanager
+    def arrays(self) -> Iterator[Callable[[NDArray[Any]], Any]]:
+        """See `midfea.engines.arrays_on`."""
+        with exact_products(), torch.no_grad():
+            yield lambda array: torch.tensor(array, device=self.device)
+
     # -- many images ------------------------------------------------------------------------------
 
     def pooled_many(self, images: Sequence[Grey], chain: Chain) -> NDArray[np.float32]:
         """`pooled` of images of any sizes: (n, n_codes)."""
-        return self.features(images, chain, None, None, unit=False)
+        return self.features(images, len(images), chain, None, None, unit=False)
 
     def features(
         self,
-        images: Sequence[Grey],
+        images: Iterable[Grey],
+        n_images: int,
         chain: Chain,
         matrix: Any,
         mean: NDArray[Any] | None,
         unit: bool = True,
     ) -> NDArray[np.float32]:
-        """Pooled codes, less `mean`, times `matrix`, unit length; only the result leaves the device."""
+        """Pooled codes, less `mean`, times `matrix`, unit length; only the result leaves the device.
+
+        The device works on the first images while later ones are still being read, and while others are
+        copied to it and results from it, on a stream of their own.
+        """
         out: NDArray[np.float32] | None = None
         # Triton works on the current device.
-        current = torch.cuda.device(self.device) if self._fused is not None else nullcontext()
+        current = torch.cuda.device(self.device) if self._copies is not None else nullcontext()
         with exact_products(), torch.no_grad(), current:
             ready: list[Any] = []
             waiting: list[int] = []
+            arrive: Callable[[], None] | None = None
             for indices, codes in self._groups(images, chain):
                 if mean is not None:
                     codes = codes - self._constant(mean)
@@ -126,48 +142,87 @@ class TorchEngine:
                 if unit:
                     codes = plain.unit_length(codes.double(), 1).float()
                 if out is None:
-                    out = np.empty((len(images), codes.shape[1]), dtype=np.float32)
-                # Many groups at once: the device is not kept waiting after each.
+                    out = np.empty((n_images, codes.shape[1]), dtype=np.float32)
                 ready.append(codes)
                 waiting += indices
                 if len(waiting) * codes.shape[1] > WAITING:
-                    self._fetch(ready, waiting, out)
+                    # The results before these are taken while these are on their way.
+                    before, arrive = arrive, self._sent(ready, waiting, out)
+                    if before is not None:
+                        before()
                     ready, waiting = [], []
             assert out is not None  # there is at least one image
-            self._fetch(ready, waiting, out)
+            if ready:
+                self._sent(ready, waiting, out)()
+            if arrive is not None:
+                arrive()
         return out
 
-    def _fetch(self, ready: list[Any], waiting: list[int], out: NDArray[np.float32]) -> None:
-        """Results to the rows of `out` that wait for them."""
-        if not waiting:
-            return
+    def _sent(
+        self, ready: list[Any], waiting: list[int], out: NDArray[np.float32]
+    ) -> Callable[[], None]:
+        """Results on their way to the host; call it to have them in the rows of `out` that wait."""
         codes = torch.cat(ready)
-        if self.device.type == "cuda":  # through memory that the device writes by itself
-            if self._staging is None or self._staging.numel() < codes.numel():
-                self._staging = torch.empty(codes.numel(), dtype=torch.float32, pin_memory=True)
-            staging = self._staging[: codes.numel()].view(codes.shape)
-            staging.copy_(codes)
-            codes = staging
-        out[waiting] = codes.numpy()
+        done: Any = None
+        if self._copies is not None:
+            there = torch.empty(codes.shape, dtype=codes.dtype, pin_memory=True)
+            with self._copying(codes):
+                there.copy_(codes, non_blocking=True)
+                done = self._copies.record_event()
+            codes = there
 
-    def _groups(self, images: Sequence[Grey], chain: Chain) -> Iterator[tuple[list[int], Any]]:
-        """Images of one size together, halved for as long as the device has too little memory."""
-        by_size: dict[Any, list[int]] = {}
+        def arrive() -> None:
+            if done is not None:
+                done.synchronize()
+            out[waiting] = codes.numpy()
+
+        return arrive
+
+    @contextmanager
+    def _copying(self, tensor: Any) -> Iterator[None]:
+        """Copies from this tensor, which is ready when the work asked for so far is done."""
+        self._copies.wait_stream(torch.cuda.current_stream(self.device))
+        with torch.cuda.stream(self._copies):
+            yield
+        tensor.record_stream(self._copies)
+
+    def _groups(self, images: Iterable[Grey], chain: Chain) -> Iterator[tuple[list[int], Any]]:
+        """Indices and codes of images of one size together, as they come."""
+        by_size: dict[Any, list[tuple[int, Grey]]] = {}
+        n_pixels = 0
         for i, image in enumerate(images):
-            by_size.setdefault((image.shape, image.dtype), []).append(i)
-        for (shape, _), indices in by_size.items():
-            start = 0
-            while start < len(indices):
-                part = indices[start : start + self._images_at_once(chain, chain.grid(shape))]
-                try:
-                    codes = self._codes([images[i] for i in part], chain)
-                except RuntimeError as error:
-                    if not _out_of_memory(error):
-                        raise
-                    self._halve(shape)
-                    continue
-                yield part, codes
-                start += len(part)
+            kind = (image.shape, image.dtype)
+            by_size.setdefault(kind, []).append((i, image))
+            n_pixels += image.size
+            n = len(by_size[kind])
+            if n == IMAGES or (n >= READY and self._idle()):
+                n_pixels -= n * image.size
+                yield from self._parts(by_size.pop(kind), chain)
+            elif n_pixels > PIXELS:
+                together, by_size, n_pixels = by_size, {}, 0
+                for group in together.values():
+                    yield from self._parts(group, chain)
+        for group in by_size.values():
+            yield from self._parts(group, chain)
+
+    def _idle(self) -> bool:
+        return self._copies is not None and torch.cuda.current_stream(self.device).query()
+
+    def _parts(self, group: list[tuple[int, Grey]], chain: Chain) -> Iterator[tuple[list[int], Any]]:
+        """A group at once, or halved for as long as the device has too little memory."""
+        shape = group[0][1].shape
+        start = 0
+        while start < len(group):
+            part = group[start : start + self._images_at_once(chain, chain.grid(shape))]
+            try:
+                codes = self._codes([image for _, image in part], chain)
+            except RuntimeError as error:
+                if not _out_of_memory(error):
+                    raise
+                self._halve(shape)
+                continue
+            yield [i for i, _ in part], codes
+            start += len(part)
 
     def _codes(self, images: list[Grey], chain: Chain) -> Any:
         """Pooled codes of images of one size, over all scales."""
@@ -237,10 +292,21 @@ class TorchEngine:
         return max(1, min(grid[0], self._numbers_in_flight() // row))
 
     def _pixels(self, images: Sequence[Grey]) -> Any:
-        pixels = np.stack(images)
-        if pixels.dtype != np.uint8:
-            pixels = pixels.astype(np.float32)
-        return torch.as_tensor(pixels, device=self.device)
+        """A stack on the device, copied there while it may still work on others."""
+        whole = images[0].dtype == np.uint8
+        stack = torch.empty(
+            (len(images), *images[0].shape),
+            dtype=torch.uint8 if whole else torch.float32,
+            pin_memory=self._copies is not None,
+        )
+        np.stack(images, out=stack.numpy())
+        if self._copies is None:
+            return stack
+        with torch.cuda.stream(self._copies):
+            pixels = stack.to(self.device, non_blocking=True)
+        torch.cuda.current_stream(self.device).wait_stream(self._copies)
+        pixels.record_stream(torch.cuda.current_stream(self.device))
+        return pixels
 
     def _constant(self, array: Any) -> Any:
         """A fitted array on the device, as float32; sparse ones transposed."""

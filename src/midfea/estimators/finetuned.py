@@ -1,0 +1,144 @@
+"""The fine-tuned network beside the SVM: what held-out images say of both, then training on all.
+
+The SVM sees fixed features of the whole image, the network a small copy of it, and they err on different
+images: their answers are joined. How much each counts, and whether mirrored copies help, is decided on a
+part of the training images that neither has seen.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+from scipy.special import log_softmax
+
+from midfea.engines import get_engine
+from midfea.estimators.transformer import MidFea
+from midfea.images import Images
+from midfea.learning.linear_svm import folds
+from midfea.learning.network import SIDE, WINDOW, Network, square
+from midfea.progress import track
+
+N_FOLDS = 4  # one of which is held out
+# Copies seen for each image, and limits of their number: some three minutes on two cores.
+EACH, LEAST, MOST = 48, 24_000, 96_000
+N_FILTERS, N_WORDS = 16, 256
+
+
+class Tuned(NamedTuple):
+    """What `fit_network` found."""
+
+    network: Network
+    weights: tuple[float, float]  # of the SVM's decision values and of the network's log-probabilities
+    held_out: NDArray[np.intp]
+    answers: NDArray[np.intp]  # for those held out
+
+
+def require_torch() -> None:
+    """ImportError, saying what to install, if there is none."""
+    importlib.import_module("midfea.learning.finetune")
+
+
+def fit_network(
+    model: Any, images: Images, y: NDArray[np.intp], margins: NDArray[Any], seed: int
+) -> Tuned:
+    """Train the network of a classifier.
+
+    margins : the SVM's scores of the training images, (n, n_classes), each when it was held out
+    """
+    from midfea.learning import finetune
+
+    n_threads = model._n_threads()
+    squares = small_copies(model, images)
+    unsupervised = MidFea(
+        n_filters=N_FILTERS,
+        pairs=False,
+        window=WINDOW,
+        n_words=min(N_WORDS, 50 * len(squares)),
+        projection=None,
+        max_side=SIDE,
+        n_jobs=model.n_jobs,
+        random_state=seed,
+    ).fit(squares)
+    start = finetune.Start(unsupervised.filters_, unsupervised.codebook_)
+    n_seen = int(np.clip(EACH * len(squares), LEAST, MOST))
+
+    def train(chosen: NDArray[np.intp], mirror: bool, n_seen: int, what: str) -> Network:
+        return finetune.train(
+            squares[chosen],
+            y[chosen],
+            start,
+            mirror=mirror,
+            n_seen=n_seen,
+            seed=seed,
+            n_threads=n_threads,
+            what=what,
+        )
+
+    everyone = np.arange(len(y))
+    parts = folds(y, N_FOLDS, seed)
+    if not parts:  # too few images to learn from which copies help
+        network = train(everyone, False, n_seen, "fine-tuning")
+        return Tuned(network, (1.0, 1.0), everyone[:0], everyone[:0])
+    known, held_out = parts[0]
+    trials = []
+    for mirror in (False, True):
+        what = "fine-tuning, mirrored copies tried" if mirror else "fine-tuning, first trial"
+        network = train(known, mirror, n_seen // 3, what)
+        log_probabilities = network_answers(network, model, squares[held_out])
+        weights = joint_weights(margins[held_out], log_probabilities, y[held_out])
+        joined = join(margins[held_out], log_probabilities, weights)
+        trials.append((-_loss(joined, y[held_out]), mirror, weights, joined.argmax(axis=1)))
+    _, mirror, weights, answers = max(trials, key=lambda trial: trial[0])
+    return Tuned(train(everyone, mirror, n_seen, "fine-tuning"), weights, held_out, answers)
+
+
+def small_copies(model: Any, images: Images) -> NDArray[np.uint8]:
+    """All images as the network sees them, (n, SIDE, SIDE)."""
+    squares = np.empty((len(images), SIDE, SIDE), dtype=np.uint8)
+
+    def one(i: int) -> Any:
+        return square(model._checked_grey(images, i))
+
+    for i, image in enumerate(
+        track(model._in_parallel(one, range(len(images))), "small copies", len(images))
+    ):
+        # Pixels of more than 8 bits: the chain does not know their unit anyway.
+        top = 255 if image.dtype == np.uint8 else max(float(image.max()), 1e-12)
+        squares[i] = np.clip(np.rint(image * (255 / top)), 0, 255)
+    return squares
+
+
+def network_answers(network: Network, model: Any, squares: NDArray[np.uint8]) -> NDArray[np.float64]:
+    """Log-probabilities of small copies, (n, n_classes)."""
+    describe = get_engine("cpu" if model.engine in ("auto", "torch") else model.engine).describe
+    work = model._in_parallel(
+        lambda i: network.log_probabilities(squares[i : i + 1], describe)[0], range(len(squares))
+    )
+    return np.stack(list(track(work, "network", len(squares))))
+
+
+def join(
+    margins: NDArray[Any], log_probabilities: NDArray[Any], weights: tuple[float, float]
+) -> NDArray[np.float64]:
+    """Scores of both together; their softmax are probabilities."""
+    return weights[0] * margins.astype(np.float64) + weights[1] * log_probabilities
+
+
+def joint_weights(
+    margins: NDArray[Any], log_probabilities: NDArray[Any], y: NDArray[np.intp]
+) -> tuple[float, float]:
+    """Those that make the labels of held-out images most likely, none below zero."""
+
+    def loss(weights: NDArray[np.float64]) -> float:
+        return _loss(join(margins, log_probabilities, (weights[0], weights[1])), y)
+
+    found = minimize(loss, [1.0, 1.0], bounds=[(0, 50), (0, 50)], method="L-BFGS-B").x
+    return float(found[0]), float(found[1])
+
+
+def _loss(scores: NDArray[Any], y: NDArray[np.intp]) -> float:
+    return float(-log_softmax(scores, axis=1)[np.arange(len(y)), y].mean())

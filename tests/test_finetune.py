@@ -1,0 +1,147 @@
+"""Fine-tuning: the gradients, the network without torch, and the classifier that uses both."""
+
+import sys
+
+import numpy as np
+import pytest
+
+import midfea
+from midfea import MidFeaClassifier
+from midfea.datasets import load_surfaces
+from midfea.engines import cpu, get_engine, gradients, kernels
+from midfea.estimators import finetuned
+from midfea.learning.network import pooled
+from midfea.model_file import ModelFileError
+
+
+@pytest.mark.parametrize(("shape", "same"), [((20, 23), True), ((24, 16), False), ((13, 40), True)])
+@pytest.mark.parametrize("rectify", [True, False])
+def test_gradient_of_the_filters(shape, same, rectify):
+    """Against small changes of single weights; float32 leaves three digits."""
+    rng = np.random.RandomState(0)
+    image = rng.randint(256, size=shape).astype(np.float32)
+    filters = rng.normal(size=(5, 7, 7)).astype(np.float32)
+    slopes = rng.normal(size=cpu_maps(image, filters, same, rectify).shape).astype(np.float32)
+    found = gradients.filters_gradient(image, filters, same, rectify, 1e-3, slopes)
+    for f, y, x in ((0, 0, 0), (2, 3, 3), (4, 6, 1)):
+        values = []
+        for step in (-1e-3, 1e-3):
+            moved = filters.copy()
+            moved[f, y, x] += step
+            maps = cpu_maps(image, moved, same, rectify)
+            values.append(float((maps.astype(float) * slopes).sum()))
+        assert found[f, y, x] == pytest.approx((values[1] - values[0]) / 2e-3, rel=0.02, abs=0.02)
+
+
+def cpu_maps(image, filters, same, rectify):
+    return kernels.soft_convolution_pooled(image, filters, same, rectify, 1e-3, 0.0)
+
+
+def test_cells_of_the_network():
+    maps = np.zeros((15, 15, 1), dtype=np.float32)
+    maps[14, 0] = 3  # the last row of fine cells, the first column
+    found = pooled(maps)
+    assert found.shape == (21,)
+    assert np.flatnonzero(found).tolist() == [0, 1 + 2, 5 + 12]
+
+
+@pytest.fixture
+def few_steps(monkeypatch):
+    monkeypatch.setattr(finetuned, "LEAST", 192)
+    monkeypatch.setattr(finetuned, "EACH", 1)
+    monkeypatch.setattr(finetuned, "N_WORDS", 40)
+
+
+@pytest.fixture(scope="module")
+def surfaces():
+    return load_surfaces(n_per_class=8, size=64, random_state=0)
+
+
+def fit(surfaces, **settings):
+    model = MidFeaClassifier(preset="fast", n_words=30, random_state=0, finetune=True, **settings)
+    return model.fit(surfaces.images, surfaces.target)
+
+
+def test_without_torch_it_says_what_to_install(surfaces, monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    monkeypatch.delitem(sys.modules, "midfea.learning.finetune", raising=False)
+    with pytest.raises(ImportError, match=r"pip install .midfea\[torch\]"):
+        fit(surfaces)
+
+
+def test_the_network_needs_no_torch_to_run(surfaces, few_steps):
+    """What the torch module answers after training, NumPy answers too."""
+    torch = pytest.importorskip("torch")
+    from midfea.learning import finetune
+
+    squares = np.asarray(surfaces.images[:12], dtype=np.uint8)
+    rng = np.random.RandomState(0)
+    start = finetune.Start(
+        rng.normal(size=(6, 7, 7)).astype(np.float32), rng.rand(30, 96).astype(np.float32)
+    )
+    module = finetune._Module(start, 4, 1)
+    for layer in (module.second_norm, module.third_norm):
+        layer.running_mean.uniform_(-1, 1)
+        layer.running_var.uniform_(0.5, 2)
+        layer.weight.data.uniform_(0.5, 2)
+        layer.bias.data.uniform_(-1, 1)
+    module.linear.weight.data.normal_()
+    images = torch.as_tensor(squares).float()[:, None]
+    with torch.no_grad():
+        theirs = torch.log_softmax(module.eval()(images), dim=1).numpy()
+    network = module.network(mirror=False)
+    for engine in ("cpu", "reference"):
+        mine = network.log_probabilities(squares, get_engine(engine).describe)
+        np.testing.assert_allclose(mine, theirs, atol=2e-3)
+    both = module.network(mirror=True).log_probabilities(squares, cpu.describe)
+    mirrored = network.log_probabilities(squares[:, :, ::-1], cpu.describe)
+    np.testing.assert_allclose(both, (mine + mirrored) / 2, atol=2e-3)
+
+
+def test_training_learns(surfaces):
+    pytest.importorskip("torch")
+    from midfea.learning import finetune
+
+    squares = np.asarray(surfaces.images, dtype=np.uint8)
+    y = np.unique(surfaces.target, return_inverse=True)[1]
+    features = midfea.MidFea(
+        n_filters=8, pairs=False, window=4, n_words=40, projection=None, random_state=0
+    ).fit(squares)
+    start = finetune.Start(features.filters_, features.codebook_)
+    settings = {"mirror": True, "n_seen": 3200, "n_threads": 2}
+    network = finetune.train(squares, y, start, seed=0, **settings)
+    answers = network.log_probabilities(squares, cpu.describe).argmax(axis=1)
+    assert (answers == y).mean() > 0.8
+    assert np.abs(network.filters - start.filters).max() > 1e-3  # the filters too
+
+
+def test_finetuned_classifier(surfaces, few_steps, tmp_path):
+    pytest.importorskip("torch")
+    model = fit(surfaces)
+    probabilities = model.predict_proba(surfaces.images)
+    assert probabilities.shape == (48, 6)
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1)
+    assert (model.classes_[probabilities.argmax(axis=1)] == model.predict(surfaces.images)).all()
+    assert (model.network_weights_ >= 0).all()
+    assert 0 <= model.cv_accuracy_ <= 1
+    again = fit(surfaces).predict_proba(surfaces.images)
+    np.testing.assert_allclose(again, probabilities, atol=1e-6)  # the same seed, the same model
+    model.save(tmp_path / "model.midfea")
+    loaded = midfea.load(tmp_path / "model.midfea")
+    np.testing.assert_allclose(loaded.predict_proba(surfaces.images), probabilities, atol=1e-7)
+    object.__setattr__(model.network_, "bias", model.network_.bias[:-1])
+    model.save(tmp_path / "broken.midfea")
+    with pytest.raises(ModelFileError, match="bias has shape"):
+        midfea.load(tmp_path / "broken.midfea")
+
+
+def test_two_classes(surfaces, few_steps):
+    pytest.importorskip("torch")
+    two = np.isin(surfaces.target, np.unique(surfaces.target)[:2])
+    images = [image for image, chosen in zip(surfaces.images, two, strict=True) if chosen]
+    model = MidFeaClassifier(preset="fast", n_words=30, random_state=0, finetune=True)
+    model.fit(images, np.asarray(surfaces.target)[two])
+    decisions = model.decision_function(images)
+    assert decisions.shape == (len(images),)
+    second = model.predict_proba(images)[:, 1]
+    np.testing.assert_allclose(second, 1 / (1 + np.exp(-decisions)), atol=1e-6)
