@@ -24,7 +24,7 @@ from midfea.files import replacing
 from midfea.progress import track
 from midfea.reproduce.protocols import Indices
 
-VERSION = 2  # of features and evaluation: raise it when the same settings come to mean other numbers
+VERSION = 3  # of features and evaluation: raise it when the same settings come to mean other numbers
 BLOCK = 256
 Features = NDArray[np.float32]
 
