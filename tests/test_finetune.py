@@ -45,6 +45,15 @@ def test_cells_of_the_network():
     assert np.flatnonzero(found).tolist() == [0, 1 + 2, 5 + 12]
 
 
+def test_joint_weights_stay_modest():
+    """Nothing told wrong: sure, but not surer than so few images allow."""
+    y = np.arange(60) % 3
+    right = np.log(np.where(np.eye(3)[y] > 0, 0.8, 0.1))
+    noise = np.random.RandomState(0).normal(size=(60, 3))
+    svm, network = finetuned.joint_weights(noise, right, y)
+    assert svm < 1 < network < 10
+
+
 @pytest.fixture
 def few_steps(monkeypatch):
     monkeypatch.setattr(finetuned, "LEAST", 192)
