@@ -9,24 +9,24 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from midfea.engines.kernels import _FAST, _convolution, bordered
+from midfea.engines.kernels import FAST, bordered, convolution
 from midfea.engines.tiles import dot
 from midfea.stages.low_level import EQUAL
 
 _EQUAL = np.float32(EQUAL)
 
 
-@njit(cache=True, nogil=True, fastmath=_FAST, error_model="numpy")
+@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
 def filters_gradient(image, filters, same, rectify, least, slopes):  # type: ignore[no-untyped-def]
     """The gradient for the filters (n_filters, k, k), given that for the pooled maps.
 
     slopes : (n_filters, height, width), as `kernels.soft_convolution_pooled` returns maps (floor 0)
     """
     n, size_y, size_x = filters.shape
-    responses, width = _convolution(image, filters, same)
+    responses, width = convolution(image, filters, same)
     height, filled = len(responses), responses.shape[2]
     pixels = bordered(image, filters, same, filled)
-    zero, one, share = np.float32(0), np.float32(1), np.float32(1) / np.float32(n)
+    zero, share = np.float32(0), np.float32(1) / np.float32(n)
     # Of two rows: first normalisation, second normalisation, and the inverse lengths before each.
     first = np.empty((2, n, filled), dtype=np.float32)
     second = np.empty((2, n, filled), dtype=np.float32)
@@ -83,11 +83,11 @@ def filters_gradient(image, filters, same, rectify, least, slopes):  # type: ign
                 for y in range(size_y):
                     for x in range(size_x):
                         start = (top + i + y) * stride + x
-                        gradient[f, y, x] += dot(back, f * filled, pixels, start, filled) * one
+                        gradient[f, y, x] += dot(back, f * filled, pixels, start, filled)
     return gradient
 
 
-@njit(nogil=True, fastmath=_FAST, error_model="numpy")
+@njit(nogil=True, fastmath=FAST, error_model="numpy")
 def _normalized(responses, width, rectify, least, first, second, scales):  # type: ignore[no-untyped-def]
     """Both normalisations of one row of responses (n_filters, filled)."""
     n, filled = first.shape

@@ -14,10 +14,10 @@ from midfea.stages.low_level import EQUAL
 _EQUAL = np.float32(EQUAL)
 # Sums may be reordered, so that they vectorise: responses of 8-bit images are exact in any order
 # (`filters.GRID`), the rest agrees to rounding. NaN and infinity are refused before they get here.
-_FAST = {"contract", "arcp", "nsz", "reassoc"}
+FAST = {"contract", "arcp", "nsz", "reassoc"}
 
 
-@njit(cache=True, nogil=True, fastmath=_FAST, error_model="numpy")
+@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
 def soft_convolution_pooled(image, filters, same, rectify, least, floor):  # type: ignore[no-untyped-def]
     """`soft_convolution` and the 2x2 part of `max_pool_3d`: maps (n_filters, height, width).
 
@@ -26,7 +26,7 @@ def soft_convolution_pooled(image, filters, same, rectify, least, floor):  # typ
     `floor` relative to the root mean square (`flat_below`).
     """
     n = len(filters)
-    responses, width = _convolution(image, filters, same)
+    responses, width = convolution(image, filters, same)
     height = len(responses)
     filled = responses.shape[2]
     squares = np.zeros((height, filled), dtype=np.float64)
@@ -84,7 +84,7 @@ def soft_convolution_pooled(image, filters, same, rectify, least, floor):  # typ
 
 
 @njit(cache=True, nogil=True)
-def _convolution(image, filters, same):  # type: ignore[no-untyped-def]
+def convolution(image, filters, same):  # type: ignore[no-untyped-def]
     """Responses (height, n_filters or more, width or more): rows of whole tiles, for their speed.
 
     Also the width that counts.
@@ -141,7 +141,7 @@ def _mirrored(i, n):  # type: ignore[no-untyped-def]
     return i
 
 
-@njit(cache=True, nogil=True, fastmath=_FAST, error_model="numpy")
+@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
 def assemble(pooled, pairs, window):  # type: ignore[no-untyped-def]
     """Pair maxima of `max_pool_3d`, then `assemble_descriptors`, from maps (n, height, width)."""
     n, height, width = pooled.shape
