@@ -1,0 +1,122 @@
+"""Descriptors to codes, and codes pooled in cells, in ONNX: `midfea.stages.coding` and `pooling`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from midfea.engines.chain import Chain
+from midfea.export.graph import Value
+from midfea.export.pixels import Size
+from midfea.stages.pooling import STRIDE, Partition
+
+BLOCK = 1024  # descriptors compared with all words at once
+
+
+def encode(descriptors: Value, chain: Chain) -> list[Value]:
+    """Words and weights (rows, columns, k), k = 1 for VQ, of descriptors (rows, columns, d).
+
+    Some descriptors at a time: nothing of the size all descriptors x all words is stored.
+    """
+    g = descriptors.graph
+    rows, columns = descriptors.side(0), descriptors.side(1)
+    n = rows * columns
+    n_blocks = (n + (BLOCK - 1)) / BLOCK
+    each = (n + (n_blocks - 1)) / n_blocks
+    d = chain.n_components
+    margins = g.join([0, 0, each * n_blocks - n, 0], np.int64)  # zeros, to fill the last block
+    blocks = g.op("Pad", descriptors.reshape(-1, d), margins).reshape(n_blocks, each, d)
+    found = g.scan(lambda block: _encode_block(block, chain), blocks)
+    k = 1 if chain.encoding == "vq" else chain.n_neighbors
+    return [values.reshape(-1, k).cut([0], [0], n).reshape(rows, columns, k) for values in found]
+
+
+def _encode_block(points: Value, chain: Chain) -> list[Value]:
+    g, words = points.graph, chain.words()
+    scores = points @ np.ascontiguousarray(words.T) - np.einsum("ij,ij->i", words, words) / 2
+    if chain.encoding == "vq":  # of equal scores the first, here and in TopK
+        best = g.op("ArgMax", scores, axis=1, kind=np.int64)
+        return [best, g.constant(np.ones(1, dtype=np.float32)).expand(best.side(0), 1)]
+    _, found = g.ops("TopK", scores, np.array([chain.n_neighbors]), kinds=(None, np.int64), axis=1)
+    near = g.constant(words).take(found, 0) - points.unsqueeze(1)
+    weigh = _soft_weights if chain.encoding == "soft" else _llc_weights
+    return [found, weigh(near, chain)]
+
+
+def _soft_weights(near: Value, chain: Chain) -> Value:
+    distances = near.reduce("SumSquare", 2, keep=False)
+    return near.graph.op("Softmax", distances * -chain.softness, axis=1)
+
+
+def _llc_weights(near: Value, chain: Chain) -> Value:
+    """A k x k positive definite system for each descriptor; such need no pivoting (Gauss and Jordan)."""
+    g, k = near.graph, chain.n_neighbors
+    gram = (near @ near.transpose(0, 2, 1)).to(np.float64)
+    trace = near.to(np.float64).reduce("SumSquare", 1, 2)
+    gram = gram + (trace * 1e-4 + 1e-12) * np.eye(k)
+    ones = g.constant(np.ones((1, 1, 1))).expand(gram.side(0), k, 1)
+    system = g.join([gram, ones], np.float64, axis=2)
+    for i in range(k):
+        pivot = system.cut([1], [i], [i + 1])
+        pivot = pivot / pivot.cut([2], [i], [i + 1])
+        # Row i becomes the pivot: A_i - (A_ii - 1) pivot.
+        factors = system.cut([2], [i], [i + 1]) - np.eye(k)[:, i : i + 1]
+        system = system - factors * pivot
+    weights = system.cut([2], [k], [k + 1])
+    return g.op("Squeeze", weights / weights.reduce("Sum", 1), np.array([2])).to(np.float32)
+
+
+def pool(codes: list[Value], cells: Value, chain: Chain) -> Value:
+    """`stages.pool_cells`: (n_cells, n_words), the cells as in `cell_bounds`."""
+    g = cells.graph
+    words, weights = codes
+    absent = g.constant(np.zeros(len(chain.words()), dtype=np.float32))
+
+    def one_cell(bounds: Value) -> list[Value]:
+        starts, stops = bounds.cut([0], [0], [2]), bounds.cut([0], [2], [4])
+        inside = [values.cut((0, 1), starts, stops).reshape(-1) for values in (words, weights)]
+        reduction = "max" if chain.pooling == "max" else "add"
+        return [g.op("ScatterElements", absent, *inside, axis=0, reduction=reduction)]
+
+    return g.scan(one_cell, cells)[0]
+
+
+def grid_of(size: Size, chain: Chain) -> Size:
+    """`Chain.grid`."""
+    lost = chain.filters.shape[1] - 1 if chain.padding == "valid" else 0
+    height, width = ((side + (1 - lost)) / 2 - (chain.window - 1) for side in size)
+    return Size(height, width)
+
+
+def cell_bounds(partition: Partition, grid: Size, full: Size) -> Value:
+    """`stages.partition_levels` as whole numbers (n_cells, 4): top, left, bottom, right.
+
+    grid : of the descriptors; full : the grid on which the cells are laid out
+    """
+    g = grid.height.graph
+    levels = []
+    for rows, columns in _full_levels(partition, full):
+        top, bottom = ((bound * grid.height / full.height).unsqueeze(1) for bound in rows)
+        left, right = ((bound * grid.width / full.width).unsqueeze(0) for bound in columns)
+        sides = [top.side(0), left.side(1)]
+        edges = [edge.expand(*sides).unsqueeze(2) for edge in (top, left, bottom, right)]
+        levels.append(g.join(edges, np.int64, axis=2).reshape(-1, 4))
+    return g.join(levels, np.int64)
+
+
+def _full_levels(partition: Partition, full: Size) -> list[list[list[Value]]]:
+    """For each level the starts and stops of the rows, and those of the columns."""
+    if isinstance(partition, dict):
+        size, step = (round(partition[name] / STRIDE) for name in ("size", "step"))
+        return [[_overlapping(side, size, step) for side in full]]
+    grids = [(n, n) for n in (1, 2, 4)] if isinstance(partition, str) else [partition]
+    return [[_divided(side, n) for side, n in zip(full, parts, strict=True)] for parts in grids]
+
+
+def _divided(length: Value, parts: int) -> list[Value]:
+    return [length * np.arange(first, parts + first) / parts for first in (0, 1)]
+
+
+def _overlapping(length: Value, size: int, step: int) -> list[Value]:
+    g = length.graph
+    starts = g.arange(0, g.op("Max", length - size, 0) + 1, step)
+    return [starts, g.join([starts.cut([0], [0], [-1]) + size, length], np.int64)]

@@ -1,0 +1,70 @@
+"""The fine-tuned network in ONNX: `midfea.learning.network`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from midfea.export.descriptors import describe
+from midfea.export.graph import Floats, Value
+from midfea.learning.network import SIDE, STEP, Network
+
+LAST = np.iinfo(np.int64).max
+
+
+def log_probabilities(image: Value, network: Network) -> Value:
+    """Of each class, (1, n_classes), for a copy of SIDE x SIDE pixels; the mean with its mirror image."""
+    g = image.graph
+    answer = g.op("LogSoftmax", scores(image, network), axis=1)
+    if not network.mirror:
+        return answer
+    mirrored = image.cut([1], [-1], [-LAST], [-1])
+    return (answer + g.op("LogSoftmax", scores(mirrored, network), axis=1)) * 0.5
+
+
+def scores(image: Value, network: Network) -> Value:
+    """`Network.scores`, (1, n_classes)."""
+    g = image.graph
+    descriptors = describe(image, network.chain).cut((0, 1), (0, 0), (LAST, LAST), (STEP, STEP))
+    likeness = descriptors @ np.ascontiguousarray(network.words.T)
+    codes = g.op("Softmax", likeness * float(network.temperature) + network.bias, axis=2)
+    strength = codes.reduce("SumSquare", 2).reduce("Mean")
+    maps = (codes / g.op("Sqrt", strength + 1e-9)) @ network.neck
+    maps = _layer(_channels_first(maps), network.second, network.second_bias)
+    maps = _layer(_shrunk(maps, 2), network.third, network.third_bias)
+    side = -(-network.chain.grid((SIDE, SIDE))[0] // STEP)
+    features = g.join(
+        [_unit(_pooled(_channels_first(codes), side)), _unit(_pooled(maps, -(-side // 2)))],
+        np.float32,
+        axis=1,
+    )
+    return features @ network.weights + network.intercept
+
+
+def _channels_first(maps: Value) -> Value:
+    """(height, width, channels) as convolutions want it: (1, channels, height, width)."""
+    return maps.transpose(2, 0, 1).unsqueeze(0)
+
+
+def _layer(maps: Value, weights: Floats, bias: Floats) -> Value:
+    g = maps.graph
+    kernels = weights.reshape(3, 3, -1, weights.shape[1]).transpose(3, 2, 0, 1)
+    return g.op("Relu", g.op("Conv", maps, np.ascontiguousarray(kernels), bias, pads=[1] * 4))
+
+
+def _shrunk(maps: Value, factor: int) -> Value:
+    sides = [factor, factor]
+    return maps.graph.op("MaxPool", maps, kernel_shape=sides, strides=sides, ceil_mode=1)
+
+
+def _pooled(maps: Value, side: int) -> Value:
+    """The cells of a 1-2-4 pyramid in one row, cell by cell: (1, n)."""
+    fine = _shrunk(maps, -(-side // 4))
+    coarse = _shrunk(fine, 2)
+    levels = (_shrunk(coarse, 2), coarse, fine)
+    rows = [level.transpose(0, 2, 3, 1).reshape(1, -1) for level in levels]
+    return maps.graph.join(rows, np.float32, axis=1)
+
+
+def _unit(rows: Value) -> Value:
+    g = rows.graph
+    return rows / g.op("Max", g.op("Sqrt", rows.reduce("SumSquare", 1)), 1e-12)
