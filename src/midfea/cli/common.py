@@ -28,6 +28,9 @@ PresetOption = Annotated[
     Preset, typer.Option(help="fast: seconds. paper: the paper's settings. best: most accurate.")
 ]
 Report = Annotated[Path | None, typer.Option(help="Also write a report (one HTML file).")]
+Folder = Annotated[
+    Path, typer.Argument(help="One folder of images for each class inside it.", show_default=False)
+]
 Model = Annotated[Path, typer.Argument(help="A model written by midfea train.", show_default=False)]
 
 
@@ -36,15 +39,20 @@ def warn(message: str) -> None:
     print(f"midfea: {message}", file=sys.stderr)
 
 
-def warn_skipped(skipped: Sequence[Skipped], total: int, shown: int = 5) -> None:
+def warn_listed(message: str, items: Sequence[str], shown: int = 5) -> None:
+    """A line for the user and the first of the things it speaks of."""
+    warn(f"{message}:")
+    for item in items[:shown]:
+        warn(f"  {item}")
+    if len(items) > shown:
+        warn(f"  ... and {len(items) - shown} more")
+
+
+def warn_skipped(skipped: Sequence[Skipped], total: int) -> None:
     """Name the files that were left out, and count them."""
-    if not skipped:
-        return
-    warn(f"skipped {len(skipped)} of {total} files:")
-    for path, reason in skipped[:shown]:
-        warn(f"  {path}: {reason}")
-    if len(skipped) > shown:
-        warn(f"  ... and {len(skipped) - shown} more")
+    if skipped:
+        named = [f"{path}: {reason}" for path, reason in skipped]
+        warn_listed(f"skipped {len(skipped)} of {total} files", named)
 
 
 def load_classifier(path: Path) -> Any:

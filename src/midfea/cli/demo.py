@@ -19,9 +19,12 @@ def demo(
 ) -> None:
     """Train on the built-in set of drawn surface defects, print the result, write a report.
 
-    The images are synthetic: six kinds of defect on metal under strongly changing light. Half of
-    them train, the other half test.
+    The images are synthetic: six kinds of defect on metal under strongly
+    changing light. Half of them train, the other half test.
+
+    Example: midfea demo --report demo.html
     """
+    import numpy as np
     from sklearn.model_selection import train_test_split
 
     from midfea import MidFeaClassifier
@@ -29,7 +32,9 @@ def demo(
     from midfea.datasets import load_surfaces
     from midfea.files import check_writable
     from midfea.progress import progress_bars
-    from midfea.report import write_report
+    from midfea.report import Answers, Facts, write_report
+    from midfea.report.interval import wilson
+    from midfea.thumbnails import thumbnail
 
     check_writable(report)
     data = load_surfaces(n_per_class=120, random_state=seed)
@@ -39,28 +44,43 @@ def demo(
     )
     print(f"Built-in set (synthetic): {len(images)} images to learn from, {len(held_out)} to test.")
     model = MidFeaClassifier(preset=preset.value, random_state=seed, n_jobs=jobs)
+    model.keep_features = True
     with progress_bars():
         raw = raw_pixel_accuracy(images, y, held_out, y_held_out, seed)
         started = time.perf_counter()
         model.fit(images, y)
         fitted = time.perf_counter()
-        predicted = model.predict(held_out)
+        probabilities = model.predict_proba(held_out)
         seconds = time.perf_counter() - fitted
-    accuracy = float((predicted == y_held_out).mean())
+    predicted = model.classes_[probabilities.argmax(axis=1)]
+    interval = wilson(int((predicted == y_held_out).sum()), len(held_out))
     milliseconds = 1000 * seconds / len(held_out)
     print_table(
         ("method", "accuracy", "ms per image"),
         [
             ("raw pixels + linear SVM", f"{raw:.1%}", "-"),
-            (f"midfea ({preset.value})", f"{accuracy:.1%}", f"{milliseconds:.1f}"),
+            (f"midfea ({preset.value})", f"{interval.accuracy:.1%}", f"{milliseconds:.1f}"),
         ],
     )
     print(f"Learned in {fitted - started:.0f} s.")
-    facts = {
-        "Accuracy on images not seen in training": f"{accuracy:.1%} of {len(held_out)}",
-        "Raw pixels + linear SVM": f"{raw:.1%}",
-        "Learned from": f"{len(images)} synthetic images in {fitted - started:.0f} s",
-        "Time per image": f"{milliseconds:.1f} ms",
-    }
-    write_report(report, model, held_out, y_held_out, predicted, "Surface defects", facts)
+    print(f"Accuracy on new images: {interval}")
+    answers = Answers(
+        labels=np.array(y_held_out),
+        predicted=predicted,
+        classes=model.classes_,
+        probabilities=probabilities,
+        images=held_out,
+        thumbnails=[thumbnail(image) for image in held_out],
+        names=[f"image {i + 1}" for i in range(len(held_out))],
+    )
+    facts = Facts(
+        title="Surface defects (built-in set)",
+        interval=interval,
+        how=f"Found on {len(held_out)} drawn images that were not trained on.",
+        learned=f"{len(images)} synthetic images in {fitted - started:.0f} s",
+        seed=seed,
+        others={"raw pixels + linear SVM": raw},
+    )
+    with progress_bars():
+        write_report(report, model, answers, facts, training_labels=y)
     print(f"Report: {report}")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import glob
+import hashlib
 import os
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -14,6 +16,7 @@ from sklearn.utils import Bunch
 
 from midfea.images import ImageError, fit_within, read_image, to_grey
 from midfea.progress import track
+from midfea.thumbnails import thumbnail
 
 
 class Skipped(NamedTuple):
@@ -23,8 +26,21 @@ class Skipped(NamedTuple):
     reason: str
 
 
+class Photo(NamedTuple):
+    """A file as it was read: what the estimators see, a hash of the pixels, a small copy for people."""
+
+    path: Path
+    grey: Any
+    key: bytes
+    thumbnail: bytes
+
+
 def load_folder(
-    folder: str | os.PathLike[str], *, max_side: int | None = 150, min_side: int = 1
+    folder: str | os.PathLike[str],
+    *,
+    max_side: int | None = 150,
+    min_side: int = 1,
+    thumbnails: bool = False,
 ) -> Bunch:
     """Grey images of a folder that holds one folder of images for each class.
 
@@ -33,12 +49,14 @@ def load_folder(
     folder : its sub-folders' names are the labels; images may lie deeper inside them
     max_side : larger images are reduced while reading, so that memory stays bounded
     min_side : smaller images are left out
+    thumbnails : also keep a small copy of each image, in its colours
 
     Returns
     -------
-    Bunch with images (list of arrays), target (labels), target_names, paths, and skipped: the
-    files that could not be used, each with its reason. Files without an image's ending and hidden
-    files are passed over.
+    Bunch with images (list of arrays), target (labels), target_names, paths, keys (equal for files that
+    hold the same pixels), thumbnails (WebP files, empty unless asked for), and skipped: the files that
+    could not be used, each with its reason. Files without an image's ending and hidden files are passed
+    over.
 
     Raises
     ------
@@ -54,57 +72,87 @@ def load_folder(
             f"{root}: no images found. Expected one folder for each class with images in it, such as "
             f"{root.name or root}/cats/1.jpg"
         )
-    images, paths, skipped = read_images([path for path, _ in listed], max_side, min_side)
+    photos, skipped = read_photos([path for path, _ in listed], max_side, min_side, thumbnails)
     labels = dict(listed)
     return Bunch(
-        images=images,
-        target=np.array([labels[path] for path in paths], dtype=str),
+        images=[photo.grey for photo in photos],
+        target=np.array([labels[photo.path] for photo in photos], dtype=str),
         target_names=[c.name for c in classes],
-        paths=paths,
+        paths=[photo.path for photo in photos],
+        keys=[photo.key for photo in photos],
+        thumbnails=[photo.thumbnail for photo in photos],
         skipped=skipped,
     )
 
 
 def find_images(places: Iterable[str | os.PathLike[str]]) -> list[Path]:
-    """Image files among the files named and, at any depth, in the folders named; sorted by folder."""
-    Image.init()
-    endings = {ending for ending, kind in Image.EXTENSION.items() if kind in Image.OPEN} - {".pdf"}
-    found = []
+    """Image files among the files named and, at any depth, in the folders named; sorted by folder.
+
+    A name with `*`, `?` or `[` that is no file is a pattern, `**` any number of folders.
+    """
+    found: list[Path] = []
     for place in map(Path, places):
         if place.is_dir():
-            found += sorted(
-                path
-                for path in place.rglob("*")
-                if path.suffix.lower() in endings
-                and path.is_file()
-                and not any(part.startswith(".") for part in path.relative_to(place).parts)
-            )
+            found += _images_inside(place)
+        elif glob.has_magic(str(place)) and not place.exists():
+            for match in map(Path, sorted(glob.glob(str(place), recursive=True))):
+                if match.is_dir():
+                    found += _images_inside(match)
+                elif match.suffix.lower() in _endings():
+                    found.append(match)
         else:
             found.append(place)
-    return found
+    return list(dict.fromkeys(found))
+
+
+def _images_inside(folder: Path) -> list[Path]:
+    endings = _endings()
+    return sorted(
+        path
+        for path in folder.rglob("*")
+        if path.suffix.lower() in endings
+        and path.is_file()
+        and not any(part.startswith(".") for part in path.relative_to(folder).parts)
+    )
+
+
+def _endings() -> set[str]:
+    """Of the files that Pillow reads as images."""
+    Image.init()
+    return {ending for ending, kind in Image.EXTENSION.items() if kind in Image.OPEN} - {".pdf"}
 
 
 def read_images(
     paths: list[Path], max_side: int | None, min_side: int = 1
 ) -> tuple[list[Any], list[Path], list[Skipped]]:
     """Grey images, the files they come from, and the files that were left out."""
+    photos, skipped = read_photos(paths, max_side, min_side)
+    return [photo.grey for photo in photos], [photo.path for photo in photos], skipped
 
-    def read(path: Path) -> Any:
+
+def read_photos(
+    paths: list[Path], max_side: int | None, min_side: int = 1, thumbnails: bool = False
+) -> tuple[list[Photo], list[Skipped]]:
+    """The files that can be used, and those that cannot."""
+
+    def read(path: Path) -> Photo | Skipped:
         try:
-            grey = fit_within(to_grey(read_image(path)), max_side)
+            pixels = read_image(path)
+            grey = fit_within(to_grey(pixels), max_side)
         except ImageError as error:
-            return str(error).removeprefix(f"{path}: ")
+            return Skipped(path, str(error).removeprefix(f"{path}: "))
         if min(grey.shape) < min_side:
-            return f"only {grey.shape[0]}x{grey.shape[1]} pixels, at least {min_side}x{min_side} needed"
-        return grey
+            size = f"{grey.shape[0]}x{grey.shape[1]}"
+            return Skipped(path, f"only {size} pixels, at least {min_side}x{min_side} needed")
+        key = hashlib.sha256(f"{pixels.dtype}{pixels.shape}".encode())
+        key.update(np.ascontiguousarray(pixels).data)
+        return Photo(path, grey, key.digest(), thumbnail(pixels) if thumbnails else b"")
 
-    images, kept, skipped = [], [], []
+    photos, skipped = [], []
     with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
-        results = track(pool.map(read, paths), "reading files", len(paths))
-        for path, result in zip(paths, results, strict=True):
-            if isinstance(result, str):
-                skipped.append(Skipped(path, result))
+        for result in track(pool.map(read, paths), "reading files", len(paths)):
+            if isinstance(result, Photo):
+                photos.append(result)
             else:
-                images.append(result)
-                kept.append(path)
-    return images, kept, skipped
+                skipped.append(result)
+    return photos, skipped

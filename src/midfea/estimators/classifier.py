@@ -49,6 +49,10 @@ class MidFeaClassifier(ClassifierMixin, MidFeaBase):
     C_ : the penalty in force
     cv_accuracy_ : share of the training images classified rightly by SVMs that did not see them
     held_out_predictions_ : what those SVMs said of each training image (not kept in model files)
+    held_out_ : indices of the images that `cv_accuracy_` counts (not kept in model files)
+    held_out_probabilities_ : of the classes for each training image when it was held out, NaN where they
+        are not known, as after fine-tuning (not kept in model files)
+    training_features_ : features of the training images, if `keep_features` was set (not kept in files)
     selectivity_ : the fitted `NeuronSelectivity`, or None
     temperature_ : factor that turns decision values into probabilities (softmax)
     network_ : the fine-tuned network, or None
@@ -71,6 +75,9 @@ class MidFeaClassifier(ClassifierMixin, MidFeaBase):
     selectivity: NeuronSelectivity | int | None = None
     finetune: bool = False
 
+    # Not a parameter: whoever goes on working with the training features sets it before `fit`.
+    keep_features = False
+
     def fit(self, images: Any, y: Any) -> MidFeaClassifier:
         """Learn the features from the images, then the classifier from images and labels."""
         checked = Images(images)
@@ -81,7 +88,11 @@ class MidFeaClassifier(ClassifierMixin, MidFeaBase):
             require_torch()  # now, and not after minutes
         with self._bars():
             self._learn_chain(checked)
-            margins = self._fit_svm(self._features(checked), numbers)
+            features = self._features(checked)
+            margins = self._fit_svm(features, numbers)
+            if self.keep_features:
+                self.training_features_ = features
+            del features  # fine-tuning needs the memory
             self.network_: Network | None = None
             self.network_weights_: NDArray[np.float64] | None = None
             if self.finetune:
@@ -129,7 +140,9 @@ class MidFeaClassifier(ClassifierMixin, MidFeaBase):
         self.C_ = candidates[best]
         self.cv_accuracy_ = float(right[best].mean()) if held_out.any() else float("nan")
         self.held_out_predictions_ = self.classes_[answers[best]]
+        self.held_out_ = np.flatnonzero(held_out)
         self.temperature_ = linear_svm.fit_temperature(margins[best], numbers)
+        self.held_out_probabilities_ = linear_svm.probabilities(margins[best], self.temperature_)
         self.selectivity_ = fit_layer(self, features, numbers) if layered else None
         inputs = activations(self, self.selectivity_, features)
         with arrays_on(self.engine, self.device) as put:
@@ -148,6 +161,8 @@ class MidFeaClassifier(ClassifierMixin, MidFeaBase):
         if len(tuned.held_out):
             self.cv_accuracy_ = float((tuned.answers == numbers[tuned.held_out]).mean())
             self.held_out_predictions_[tuned.held_out] = self.classes_[tuned.answers]
+            self.held_out_ = tuned.held_out
+            self.held_out_probabilities_ = np.full_like(self.held_out_probabilities_, np.nan)
 
     def _learn_layer(self, features: Any, numbers: Any) -> Callable[[Any], Any]:
         return partial(activations, self, fit_layer(self, features, numbers))

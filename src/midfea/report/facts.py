@@ -1,0 +1,63 @@
+"""How a result came about: the command, the versions, the settings, and how fast the model is."""
+
+from __future__ import annotations
+
+import platform
+import shlex
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from midfea import __version__
+from midfea.report.interval import Interval
+
+N_TIMED = 15  # images
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a report says beside the answers themselves.
+
+    title : of the page
+    interval : the accuracy and its interval
+    how : the accuracy was found, in a sentence
+    learned : from what, and how long it took; empty if not known
+    seed : of the command; None if it has none
+    others : accuracies of other methods on the same images, by name
+    """
+
+    title: str
+    interval: Interval
+    how: str
+    learned: str = ""
+    seed: int | None = None
+    others: dict[str, float] = field(default_factory=dict)
+
+
+def command_line() -> str:
+    """What the user typed, as a shell would take it."""
+    program = Path(sys.argv[0]).name
+    name = "midfea" if program in ("-c", "__main__.py") else program
+    return shlex.join([name, *sys.argv[1:]])
+
+
+def versions() -> dict[str, str]:
+    """Of everything that numbers depend on."""
+    found = {"midfea": __version__, "Python": platform.python_version()}
+    found |= {name: version(name) for name in ("numpy", "scipy", "scikit-learn", "numba", "pillow")}
+    return found | {"system": f"{platform.system()} {platform.machine()}"}
+
+
+def milliseconds_per_image(model: Any, images: Sequence[Any]) -> float:
+    """The median time of an answer, each image given alone; the first one does not count."""
+    times = []
+    for image in [images[0], *images[:N_TIMED]]:
+        begun = time.perf_counter()
+        model.predict_proba([image])
+        times.append(1e3 * (time.perf_counter() - begun))
+    return median(times[1:])
