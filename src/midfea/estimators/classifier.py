@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,9 @@ from midfea.estimators.selective import activations, fit_layer
 from midfea.images import Images
 from midfea.learning import linear_svm
 from midfea.learning.network import Network
+
+if TYPE_CHECKING:
+    from midfea.explain import Explanation
 
 C_GRID = (0.1, 1.0, 10.0, 100.0)
 N_FOLDS = 3
@@ -192,3 +195,24 @@ class MidFeaClassifier(ClassifierMixin, MidFeaBase):
     def predict_proba(self, images: Any) -> NDArray[np.float64]:
         """Probability of each class, (n, n_classes), columns in the order of `classes_`."""
         return linear_svm.probabilities(self.decision_function(images), self.temperature_)
+
+    def explain(
+        self, image: Any, label: Any = None, n_words: int = 8, training: Any = None
+    ) -> Explanation:
+        """Why this image gets its answer: where in it the evidence lies, as arrays.
+
+        Parameters
+        ----------
+        image : one image, an array or a file name
+        label : the class to explain; None means the answer
+        n_words : words to list for the class, and against it
+        training : training images, or their feature matrix, to find the nearest of them
+
+        Returns
+        -------
+        explanation : `midfea.explain.Explanation`; its `evidence` (height, width) adds up, with the
+            constants stated beside it, to the decision value
+        """
+        from midfea.explain import explain
+
+        return explain(self, image, label, n_words, training)
