@@ -8,7 +8,7 @@ import sys
 import typer
 
 from midfea import __version__
-from midfea.cli import bench, demo, evaluate, predict, train
+from midfea.cli import bench, compare, demo, evaluate, export, predict, train
 from midfea.cli.reproduce import reproduce
 
 app = typer.Typer(
@@ -19,7 +19,7 @@ app = typer.Typer(
     help="Learn to classify images from a small labelled set, on a CPU, in minutes.",
     epilog="Start with [bold]midfea demo[/bold], then: midfea train PHOTOS -o model.midfea",
 )
-for module in (demo, train, predict, evaluate, bench):
+for module in (demo, train, predict, evaluate, export, compare, bench):
     app.command()(vars(module)[module.__name__.rpartition(".")[2]])
 app.add_typer(reproduce, name="reproduce")
 
@@ -43,7 +43,7 @@ def main() -> None:
     """Run the command; what the user can mend is told in one line, without a traceback."""
     try:
         app()
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, ImportError) as error:  # a missing extra is named with its pip line
         if os.environ.get("MIDFEA_DEBUG"):
             raise
         message = " ".join(str(error).split())

@@ -1,0 +1,112 @@
+"""`midfea compare`: our methods and the baselines on one folder, side by side."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from midfea.cli.common import Jobs, Seed, print_table, warn, warn_skipped
+
+# The names of midfea.bench.methods, here so that --help need not import it.
+METHODS = ("pixels", "hog", "sift", "paper", "fast", "best")
+DEFAULT = ("pixels", "hog", "sift", "paper", "fast")
+
+
+def _complete(typed: str) -> list[str]:
+    """For the shell: the names that go on as typed, after the last comma."""
+    before, comma, last = typed.rpartition(",")
+    return [before + comma + name for name in METHODS if name.startswith(last)]
+
+
+def compare(
+    data: Annotated[
+        Path, typer.Option(help="One folder of images for each class inside it.", show_default=False)
+    ],
+    methods: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Only these, with commas between. Default: all but best.",
+            show_default=False,
+            autocompletion=_complete,
+        ),
+    ] = None,
+    splits: Annotated[int, typer.Option(help="Random splits, the same for all methods.", min=1)] = 3,
+    held_out: Annotated[
+        float, typer.Option(help="Share of the images to test with.", min=0.05, max=0.95)
+    ] = 0.5,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", metavar="FILE", help="Also write the rows to this file.")
+    ] = None,
+    seed: Seed = 0,
+    jobs: Jobs = None,
+) -> None:
+    """Try several methods on your images: how accurate, how long to train, how fast.
+
+    [bold]fast, paper, best[/bold]  the presets of midfea train
+    [bold]pixels[/bold]  the images as 32x32 pixels, linear SVM
+    [bold]hog[/bold]     histograms of oriented gradients, linear SVM
+    [bold]sift[/bold]    dense SIFT, LLC codes, the 1-2-4 pyramid, linear SVM
+
+    Every method learns from the same images and is tested on the same others;
+    C of its SVM is chosen on the training images. sift needs OpenCV,
+    pip install 'midfea\\[bench]', and is left out without it.
+
+    Examples:
+
+        midfea compare --data photos
+        midfea compare --data photos --methods fast,best --splits 5 --json rows.json
+    """
+    from midfea.bench.methods import compare_methods, missing_for
+    from midfea.datasets import load_folder
+    from midfea.files import check_writable, replacing
+    from midfea.progress import progress_bars
+
+    if json_file is not None:
+        check_writable(json_file)
+    wanted = list(dict.fromkeys(",".join(methods).split(","))) if methods else list(DEFAULT)
+    for name in list(wanted):
+        if name not in METHODS:
+            raise ValueError(f"no method {name!r}: choose from {', '.join(METHODS)}")
+        if line := missing_for(name):
+            if methods:
+                raise ValueError(f"{name} needs OpenCV: {line}")
+            warn(f"{name} is left out: {line}")
+            wanted.remove(name)
+    with progress_bars():
+        found = load_folder(data)
+        warn_skipped(found.skipped, len(found.paths) + len(found.skipped))
+        rows = compare_methods(
+            found.images,
+            found.target,
+            wanted,
+            n_splits=splits,
+            held_out=held_out,
+            seed=seed,
+            n_jobs=jobs,
+        )
+    for row in rows:
+        row["dataset"] = data.resolve().name
+    print_table(
+        ("method", "accuracy", "deviation", "seconds to train", "ms per image"),
+        [_shown(r) for r in rows],
+    )
+    n_test = rows[0]["n_test"]
+    print(f"{len(found.images) - n_test} images to learn from, {n_test} to test, {splits} splits.")
+    if json_file is not None:
+        with replacing(json_file) as temporary:
+            temporary.write_text(json.dumps(rows, indent=1) + "\n")
+        print(f"Rows: {json_file}")
+
+
+def _shown(row: dict[str, Any]) -> tuple[str, ...]:
+    deviation = f"{row['std']:.1f}" if row["trials"] > 1 else "-"
+    return (
+        row["method"],
+        f"{row['mean']:.1f} %",
+        deviation,
+        f"{row['seconds_to_train']:.1f}",
+        f"{row['ms_per_image']:.1f}",
+    )
