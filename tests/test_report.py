@@ -1,0 +1,287 @@
+"""The report, the interval and what they rest on."""
+
+import base64
+import io
+import json
+import math
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from PIL import Image
+from scipy.stats import binom, binomtest
+
+from midfea import MidFeaClassifier
+from midfea.learning.held_out import SHARES, deal, held_out_scores, learning_curve
+from midfea.report import Answers, Facts, write_report
+from midfea.report.curve import drawing, verdict
+from midfea.report.held_out import held_out_answers
+from midfea.report.interval import cross_validated, wilson
+from midfea.thumbnails import SIDE, thumbnail
+
+STRANGE = "<b>x</b> & 'y' \"z\""
+
+
+# -- the interval ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("right", "n"), [(0, 1), (1, 1), (0, 20), (20, 20), (45, 50), (961, 1031)])
+def test_wilson_is_scipys(right, n):
+    expected = binomtest(right, n).proportion_ci(0.95, method="wilson")
+    found = wilson(right, n)
+    assert found.low == pytest.approx(expected.low, abs=1e-12)
+    assert found.high == pytest.approx(expected.high, abs=1e-12)
+    assert found.accuracy == right / n
+
+
+def test_wilson_covers_what_it_promises():
+    """Exactly, by the binomial distribution: on average over accuracies, 95 % within a point."""
+    n = 60
+    inside = []
+    for p in np.linspace(0.5, 0.99, 50):
+        chances = binom.pmf(np.arange(n + 1), n, p)
+        intervals = [wilson(right, n) for right in range(n + 1)]
+        inside.append(sum(c for c, i in zip(chances, intervals, strict=True) if i.low <= p <= i.high))
+    assert np.mean(inside) == pytest.approx(0.95, abs=0.01)
+
+
+def test_nothing_held_out_says_nothing():
+    found = wilson(0, 0)
+    assert math.isnan(found.accuracy)
+    assert (found.low, found.high) == (0, 1)
+
+
+def test_folds_widen_the_interval_as_nadeau_and_bengio_say():
+    plain, folds = wilson(930, 1000), cross_validated(930, 1000, 10)
+    assert folds.accuracy == pytest.approx(plain.accuracy)
+    assert folds.low < plain.low < plain.high < folds.high
+    widths = (folds.high - folds.low) / (plain.high - plain.low)
+    assert widths == pytest.approx(math.sqrt(1 + 10 / 9), rel=0.01)
+    # One quarter held out: its variance by itself, and a third more.
+    quarter = cross_validated(90, 100, 4, 1)
+    same = wilson(90 / (4 / 3), 100 / (4 / 3))
+    assert (quarter.low, quarter.high) == (same.low, same.high)
+
+
+# -- held-out answers --------------------------------------------------------------------------------
+
+
+def test_every_class_is_dealt_out_evenly_and_copies_stay_together():
+    y = np.repeat(np.arange(4), [40, 7, 2, 1])
+    copies = np.arange(len(y))
+    copies[[3, 8, 21]] = 3
+    fold = deal(y, 10, 0, copies)
+    assert len({fold[i] for i in (3, 8, 21)}) == 1
+    assert fold[-1] == -1  # nothing to learn this class from, were it held out
+    for label, least, most in ((0, 3, 6), (1, 0, 1), (2, 0, 1)):
+        counts = np.bincount(fold[y == label], minlength=10)
+        assert least <= counts.min()
+        assert counts.max() <= most
+    np.testing.assert_array_equal(fold, deal(y, 10, 0, copies))
+
+
+def test_held_out_scores_come_from_svms_without_the_sample(rng_features):
+    from midfea.learning.linear_svm import fit_linear_svm
+
+    x, y = rng_features
+    scores = held_out_scores(x, y, 1.0, seed=0, n_folds=4)
+    fold = deal(y, 4, 0)
+    for i in range(4):
+        weights, intercepts = fit_linear_svm(x[fold != i], y[fold != i], 1.0)
+        expected = x[fold == i] @ weights + intercepts
+        np.testing.assert_allclose(scores[fold == i], expected, atol=0.02)
+
+
+def test_scores_without_a_shared_gram_matrix_are_the_same(rng_features, monkeypatch):
+    x, y = rng_features
+    shared = held_out_scores(x, y, 1.0, seed=0)
+    monkeypatch.setattr("midfea.learning.held_out.GRAM_LIMIT", 10)
+    np.testing.assert_allclose(held_out_scores(x, y, 1.0, seed=0), shared, atol=0.02)
+
+
+@pytest.fixture
+def rng_features():
+    rng = np.random.RandomState(0)
+    y = np.repeat(np.arange(3), 40)
+    centres = rng.normal(size=(3, 30))
+    return (centres[y] + 1.5 * rng.normal(size=(120, 30))).astype(np.float32), y
+
+
+def test_learning_curve_rises_with_the_images_and_repeats(rng_features):
+    x, y = rng_features
+    curve = learning_curve(x, y, 1.0, seed=0)
+    assert curve.sizes == sorted(curve.sizes)
+    assert len(curve.sizes) == len(SHARES)
+    assert curve.sizes[-1] == 90  # three quarters
+    assert curve.accuracies[-1] > curve.accuracies[0] + 0.05
+    assert curve == learning_curve(x, y, 1.0, seed=0)
+    assert f"{curve.sizes[-1]} images" in drawing(curve)
+    assert "likely to help" in verdict(curve) or "help little" in verdict(curve)
+
+
+def test_labels_without_meaning_promise_chance_only(rng_features):
+    """What is held out stays unseen: shuffled labels cannot be told."""
+    x, y = rng_features
+    shuffled = np.random.RandomState(1).permutation(y)
+    answers = held_out_scores(x, shuffled, 1.0, seed=0).argmax(axis=1)
+    assert (answers == shuffled).mean() < 0.5
+
+
+# -- the page ------------------------------------------------------------------------------------------
+
+
+class Page(HTMLParser):
+    """What a browser would make of the file, as far as the tests want to know."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.buttons, self.pictures, self.data, self.words = [], [], [], "", ""
+        self._script = None
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        found = dict(attributes)
+        self.tags.append((tag, found))
+        if tag == "button" and "data-cell" in found:
+            self.buttons.append(found)
+        if tag == "img":
+            self.pictures.append(found["src"])
+        if tag in ("script", "style"):
+            self._script = found.get("id", tag)
+
+    def handle_endtag(self, tag):
+        if tag in ("script", "style"):
+            self._script = None
+
+    def handle_data(self, text):
+        if self._script == "data":
+            self.data += text
+        elif self._script is None:
+            self.words += text
+
+
+@pytest.fixture(scope="module")
+def fitted(surfaces):
+    images, labels = surfaces
+    labels = np.where(labels == "pits", STRANGE, labels)
+    model = MidFeaClassifier(preset="fast", n_words=40, n_samples=4000, selectivity=4, random_state=0)
+    model.keep_features = True
+    return model.fit(list(images), labels), images, labels
+
+
+@pytest.fixture(scope="module")
+def report(fitted, tmp_path_factory):
+    model, images, labels = fitted
+    found = held_out_answers(model, labels, 0)
+    predicted = model.classes_[found.predicted].copy()
+    predicted[:3] = model.classes_[-1]  # some mistakes, whatever the model says
+    predicted[-3:] = model.classes_[0]
+    answers = Answers(
+        labels=labels,
+        predicted=predicted,
+        classes=model.classes_,
+        probabilities=found.probabilities,
+        images=images,
+        thumbnails=[thumbnail(image) for image in images],
+        names=[f"{STRANGE}/{i}.png" for i in range(len(images))],
+    )
+    path = tmp_path_factory.mktemp("report") / "report.html"
+    facts = Facts(f"Title {STRANGE}", found.interval, "held out", "some images", seed=0)
+    write_report(path, model, answers, facts, training_labels=labels)
+    return path.read_text(encoding="utf-8"), answers
+
+
+def test_nothing_is_fetched_and_names_are_text(report):
+    text, _ = report
+    assert "http:" not in text
+    assert "https:" not in text
+    page = Page(text)
+    assert not [t for t in page.tags if t[0] == "link" or (t[0] == "script" and "src" in t[1])]
+    assert all(source.startswith("data:image/") for source in page.pictures)
+    assert "<b>x</b>" not in text  # not in the data for the script either
+    assert STRANGE in page.words
+
+
+def test_every_cell_opens_the_images_behind_it(report):
+    text, answers = report
+    page = Page(text)
+    data = json.loads(page.data)
+    cells = {button["data-cell"] for button in page.buttons}
+    counts = {f"{i}-{j}": int(answers.confusion[i, j]) for i, j in np.argwhere(answers.confusion)}
+    assert cells == set(counts)
+    assert data["counts"] == counts
+    assert data["classes"] == answers.classes.tolist()
+    seen = []
+    for cell, indices in data["cells"].items():
+        shown, said = (answers.classes[int(i)] for i in cell.split("-"))
+        assert len(indices) == counts[cell]
+        for index in indices:
+            file, name, sure = data["images"][index]
+            i = answers.names.index(name)
+            seen.append(i)
+            assert (answers.labels[i], answers.predicted[i]) == (shown, said)
+            assert sure == pytest.approx(answers.sureness[i], abs=1e-3)
+            with Image.open(io.BytesIO(base64.b64decode(file))) as image:
+                assert max(image.size) <= SIDE
+    assert sorted(seen) == list(range(len(answers.labels)))
+
+
+def test_all_parts_are_there(report, fitted):
+    text, answers = report
+    page = Page(text)
+    parts = [found["id"] for tag, found in page.tags if tag == "section"]
+    assert parts == [
+        "confusion",
+        "pairs",
+        "classes",
+        "mistakes",
+        "curve",
+        "filters",
+        "stages",
+        "neurons",
+        "how",
+    ]
+    filters = [t for t in page.tags if t[1].get("class") == "filter"]
+    assert len(filters) == len(fitted[0].filters_)
+    assert f"{int((~answers.right).sum())} of {len(answers.labels)} images" in page.words
+    for word in ("Command", "Seed", "numpy", "scikit-learn", "n_words", "ms"):
+        assert word in page.words
+
+
+def test_the_surest_mistakes_come_first(report):
+    _, answers = report
+    wrong = answers.surely_wrong()
+    assert set(wrong) == set(np.flatnonzero(answers.labels != answers.predicted))
+    assert (np.diff(answers.sureness[wrong]) <= 0).all()
+
+
+def test_pairs_are_counted(report):
+    _, answers = report
+    pairs = answers.confused_pairs()
+    assert sum(pair.images for pair in pairs) == (~answers.right).sum()
+    assert [pair.images for pair in pairs] == sorted((pair.images for pair in pairs), reverse=True)
+
+
+def test_a_page_of_many_images_stays_small(report):
+    """Mistakes are kept first, then the first images of each cell."""
+    _, answers = report
+    size = max(map(len, answers.thumbnails))
+    n_wrong = int((~answers.right).sum())
+    kept = answers.kept(most_bytes=size * (n_wrong + 3))
+    assert set(np.flatnonzero(~answers.right)) <= kept
+    assert n_wrong + 3 <= len(kept) < len(answers.labels)
+    assert len({answers.labels[i] for i in kept if answers.right[i]}) == 3
+
+
+def test_interval_of_a_model_with_neurons_comes_from_its_own_folds(fitted):
+    model, _, labels = fitted
+    found = held_out_answers(model, labels, 0)
+    assert found.interval.accuracy == pytest.approx(model.cv_accuracy_)
+    assert found.probabilities.shape == (len(labels), 3)
+    np.testing.assert_allclose(found.probabilities.sum(axis=1), 1, rtol=1e-6)
+
+
+def test_features_are_kept_only_when_asked_for(surfaces):
+    images, labels = surfaces
+    model = MidFeaClassifier(n_words=20, n_samples=1000, random_state=0).fit(list(images), labels)
+    assert not hasattr(model, "training_features_")
