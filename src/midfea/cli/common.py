@@ -56,9 +56,13 @@ def warn_skipped(skipped: Sequence[Skipped], total: int) -> None:
 
 
 def load_classifier(path: Path) -> Any:
-    """The classifier of a model file."""
+    """The classifier of a model file, `.midfea` or `.onnx`."""
     import midfea
 
+    if path.suffix == ".onnx":
+        from midfea.export.runtime import OnnxClassifier
+
+        return OnnxClassifier(path)
     model = midfea.load(path)
     if not hasattr(model, "predict_proba"):
         raise ValueError(f"{path}: holds a {type(model).__name__}, a classifier is needed")

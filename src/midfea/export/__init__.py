@@ -9,7 +9,12 @@ from __future__ import annotations
 import os
 from typing import Any
 
-MISSING = 'this needs {name}: pip install "midfea[onnx]"'
+
+class MissingExtra(ImportError, ValueError):
+    """A package of the extra is not there; as a ValueError it reaches users of the command in one line."""
+
+    def __init__(self, package: str) -> None:
+        super().__init__(f'this needs {package}: pip install "midfea[onnx]"')
 
 
 def to_onnx(model: Any) -> Any:
@@ -32,7 +37,7 @@ def to_onnx(model: Any) -> Any:
     try:
         import onnx  # noqa: F401
     except ImportError:
-        raise ImportError(MISSING.format(name="onnx")) from None
+        raise MissingExtra("onnx") from None
     from midfea.export.model import build
 
     return build(model)

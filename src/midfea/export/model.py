@@ -16,9 +16,10 @@ from midfea.estimators.selective import LENGTH
 from midfea.export import chain, network, pixels
 from midfea.export.graph import Graph, Value
 from midfea.export.pixels import Size
+from midfea.export.runtime import FORMAT
 from midfea.learning.network import SIDE
 
-FORMAT = 1  # of the description in the metadata
+
 
 
 def build(model: Any) -> Any:

@@ -5,10 +5,12 @@ Sizes are values (1,) of whole numbers: they are known only when an image comes.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from midfea import images
 from midfea.export.graph import Graph, Value
 
 UNIT = 2.0**22  # Pillow's weights are whole numbers of 1 / UNIT
@@ -26,6 +28,7 @@ class Resize(NamedTuple):
 
     rows: Value
     columns: Value
+    rows_first: Value | None  # whether rows @ image is rounded first; None: never
 
 
 def to_grey(image: Value) -> Value:
@@ -58,16 +61,39 @@ def scaled_size(size: Size, factor: Any) -> Size:
 def resizing(before: Size, after: Size) -> Resize:
     """What `resize` needs from one size to the other."""
     columns = _weights(before.width, after.width).transpose(1, 0)
-    return Resize(_weights(before.height, after.height), columns)
+    lost = before.height - after.height
+    more = lost.graph.op("Min", lost, lost - (before.width - after.width) * 2)
+    rows_first = more > 0 if pillow_turns() else None
+    return Resize(_weights(before.height, after.height), columns, rows_first)
 
 
 def resize(pixels: Value, weights: Resize) -> Value:
     """`images.resize` of whole numbers, as Pillow does it: to the last bit.
 
-    First along the rows, then along the columns, each rounded to 8 bits. The sums are exact in float64.
+    One direction after the other, each rounded to 8 bits. The sums are exact in float64.
     """
-    wide = _to_8_bits(pixels.to(np.float64) @ weights.columns)
-    return _to_8_bits(weights.rows @ wide).to(np.float32)
+    numbers = pixels.to(np.float64)
+
+    def columns_first() -> Value:
+        return _to_8_bits(weights.rows @ _to_8_bits(numbers @ weights.columns))
+
+    def rows_first() -> Value:
+        return _to_8_bits(_to_8_bits(weights.rows @ numbers) @ weights.columns)
+
+    if weights.rows_first is None:
+        return columns_first().to(np.float32)
+    return pixels.graph.choose(weights.rows_first, rows_first, columns_first).to(np.float32)
+
+
+@lru_cache
+def pillow_turns() -> bool:
+    """Whether the library's Pillow begins with the height if that loses more than twice as many pixels.
+
+    Version 13 does so, older ones always begin with the width; the roundings differ.
+    """
+    image = np.random.RandomState(0).randint(256, size=(64, 16)).astype(np.uint8)
+    by_turns = images.resize(images.resize(image, (64, 12)), (10, 12))
+    return not np.array_equal(images.resize(image, (10, 12)), by_turns)
 
 
 def _to_8_bits(sums: Value) -> Value:

@@ -1,0 +1,34 @@
+"""`midfea export`: a model for other programs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from midfea.cli.common import Model
+
+
+def export(
+    model: Model,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="The file to write. Default: the model's name, .onnx."),
+    ] = None,
+) -> None:
+    """Write a model as an ONNX file: pixels in, probabilities out.
+
+    It runs wherever onnxruntime does, also in a browser, without midfea, and
+    gives the same answers. midfea predict takes it too.
+
+    Example: midfea export pets.midfea -o pets.onnx
+    """
+    import midfea
+    from midfea.export import write_onnx
+    from midfea.files import check_writable
+
+    target = model.with_suffix(".onnx") if output is None else output
+    check_writable(target)
+    write_onnx(midfea.load(model), target)
+    print(f"Model: {target} ({target.stat().st_size / 1e6:.1f} MB)")
