@@ -3,6 +3,9 @@
 import csv
 import io
 import json
+import os
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,6 +17,7 @@ from PIL import Image
 from safetensors.numpy import load_file
 
 from command import fails_in_one_line, midfea
+from midfea import load
 from midfea.datasets import load_surfaces
 
 
@@ -35,7 +39,11 @@ def photos(tmp_path_factory):
 def model(photos):
     result = midfea("train", photos / "train", "-o", photos / "model.midfea")
     assert result.returncode == 0, result.stderr
-    assert "Accuracy on training images held out in turn" in result.stdout
+    promised = re.search(
+        r"Accuracy on new images: ([\d.]+)% \(95 % interval ([\d.]+) to ([\d.]+) %\)", result.stdout
+    )
+    accuracy, low, high = map(float, promised.groups())
+    assert 0 <= low < accuracy < high <= 100
     assert result.stderr == ""  # quiet when not on a terminal
     return photos / "model.midfea"
 
@@ -59,15 +67,156 @@ def test_predict_in_three_formats(photos, model):
         assert sum(answer["probabilities"].values()) == pytest.approx(1, abs=1e-4)
 
 
+def test_predict_takes_patterns_and_names_on_standard_input(photos, model):
+    folder = photos / "test" / "scale"
+    files = sorted(map(str, folder.iterdir()))
+
+    def answered(*arguments):
+        result = midfea("predict", model, *arguments, "--format", "csv")
+        assert result.returncode == 0, result.stderr
+        return [row["file"] for row in csv.DictReader(io.StringIO(result.stdout))]
+
+    assert answered(folder / "*.png") == files
+    assert answered(photos / "te*" / "**" / "*.png", folder) == sorted(
+        map(str, (photos / "test").rglob("*.png"))
+    )
+    fails_in_one_line(midfea("predict", model, folder / "*.jpg"), "no images in")
+    result = reading("\n".join(files[:3]).encode() + b"\n\n", "predict", model, "-", "--format", "csv")
+    assert [line.split(",")[0] for line in result.stdout.splitlines()[1:]] == files[:3]
+    binary = reading(b"\xff\xd8\xff\xe0 no text", "predict", model, "-")
+    fails_in_one_line(binary, "file names, one a line")
+    fails_in_one_line(reading(b"", "predict", model, "-"), "no images in")
+
+
+def reading(given, *arguments):
+    """The command with something on standard input."""
+    result = subprocess.run(
+        [sys.executable, "-m", "midfea", *map(str, arguments)],
+        input=given,
+        capture_output=True,
+        env={**os.environ, "PYTHONUTF8": "1"},
+        check=False,
+    )
+    result.stdout, result.stderr = result.stdout.decode(), result.stderr.decode()
+    return result
+
+
+def test_top_and_threshold(photos, model):
+    folder = photos / "test"
+    result = midfea("predict", model, folder, "--top", 2, "--threshold", 0.75, "--format", "json")
+    answers = [json.loads(line) for line in result.stdout.splitlines()]
+    for answer in answers:
+        ranked = sorted(answer["probabilities"].items(), key=lambda item: -item[1])
+        assert [(t["class"], t["probability"]) for t in answer["top"]] == ranked[:2]
+        assert answer["probability"] == ranked[0][1]
+        assert answer["class"] == (ranked[0][0] if ranked[0][1] >= 0.75 else "unsure")
+    assert len({answer["class"] == "unsure" for answer in answers}) == 2  # some of each
+    table = midfea("predict", model, folder, "--top", 9, "--threshold", 0.75)
+    assert "unsure" in table.stdout
+    assert "3." in table.stdout  # there are three classes
+    rows = midfea("predict", model, folder, "--top", 2, "--format", "csv").stdout.splitlines()
+    assert rows[0] == "file,class,probability,class 1,probability 1,class 2,probability 2"
+    refused = midfea("predict", model, folder, "--threshold", 80)
+    assert refused.returncode == 2
+    assert "threshold" in refused.stderr
+
+
 def test_evaluate(photos, model):
-    report = photos / "report.html"
-    result = midfea("evaluate", model, photos / "test", "--report", report)
+    report, numbers = photos / "report.html", photos / "numbers.json"
+    result = midfea("evaluate", model, photos / "test", "--report", report, "--json", numbers)
     assert result.returncode == 0, result.stderr
-    accuracy = float(result.stdout.split("Accuracy: ")[1].split("%")[0])
-    assert accuracy > 60
+    found = json.loads(numbers.read_text())
+    assert found["accuracy"] > 0.6
+    assert f"Accuracy: {found['accuracy']:.1%} (95 % interval" in result.stdout
+    low, high = found["interval"]
+    assert low < found["accuracy"] < high
+    confusion = np.array(found["confusion"])
+    assert confusion.sum() == found["images"] == len(list((photos / "test").rglob("*.png")))
+    assert np.trace(confusion) == found["right"]
+    for row, counts in zip(found["classes"], confusion, strict=True):
+        assert row["images"] == counts.sum()
+    if found["confused_pairs"]:
+        assert f"taken for {found['confused_pairs'][0]['taken_for']}" in result.stdout
     page = report.read_text()
-    assert "<table>" in page
-    assert "http" not in page.replace("http-equiv", "")
+    assert "midfea evaluate" in page  # the exact command
+    assert 'id="curve"' not in page  # the training images are not at hand
+
+
+def test_report_of_train(photos, tmp_path):
+    report = tmp_path / "report.html"
+    result = midfea("train", photos / "train", "-o", tmp_path / "m.midfea", "--report", report)
+    assert result.returncode == 0, result.stderr
+    page = report.read_text()
+    for part in ("confusion", "mistakes", "curve", "filters", "stages", "how"):
+        assert f'id="{part}"' in page
+    accuracy = re.search(r"Accuracy on new images: ([\d.]+%)", result.stdout)[1]
+    assert f'<p class="accuracy">{accuracy}</p>' in page
+
+
+def test_compare(photos, tmp_path):
+    rows = tmp_path / "rows.json"
+    result = midfea(
+        "compare", "--data", photos / "train", "--methods", "pixels,hog", "--splits", 2, "--json", rows
+    )
+    assert result.returncode == 0, result.stderr
+    found = json.loads(rows.read_text())
+    assert [row["method"] for row in found] == ["raw pixels + SVM", "HOG + SVM"]
+    for row in found:
+        assert {"dataset", "method", "metric", "mean", "std", "trials", "paper"} <= row.keys()
+        assert (row["dataset"], row["metric"], row["trials"]) == ("train", "accuracy", 2)
+        assert 0 <= row["mean"] <= 100
+        assert f"{row['mean']:.1f} %" in result.stdout
+    assert found[1]["mean"] > found[0]["mean"]  # changing light
+    again = midfea("compare", "--data", photos / "train", "--methods", "hog", "--splits", 2)
+    assert f"{found[1]['mean']:.1f} %" in again.stdout
+
+
+def test_compare_with_bad_input(photos, tmp_path):
+    fails_in_one_line(midfea("compare", "--data", tmp_path / "none"), "no such folder")
+    fails_in_one_line(
+        midfea("compare", "--data", photos / "train", "--methods", "fast,magic"), "'magic'", "sift"
+    )
+    nowhere = tmp_path / "no" / "rows.json"
+    fails_in_one_line(midfea("compare", "--data", photos / "train", "--json", nowhere), "no folder")
+    one = tmp_path / "one"
+    one.mkdir()
+    shutil.copytree(photos / "train" / "scale", one / "scale")
+    fails_in_one_line(midfea("compare", "--data", one, "--methods", "pixels"), "two classes")
+
+
+def test_warnings_about_the_images(photos, tmp_path):
+    folder = tmp_path / "photos"
+    scale = sorted((photos / "train" / "scale").iterdir())
+    pits = sorted((photos / "train" / "pits").iterdir())
+    for kind, files in (("scale", scale), ("pits", pits[:3])):
+        (folder / kind).mkdir(parents=True)
+        for path in files:
+            shutil.copy(path, folder / kind)
+    shutil.copy(scale[0], folder / "scale" / "zz copy.png")
+    with Image.open(pits[0]) as image:  # other bytes, the same pixels
+        image.save(folder / "scale" / "zz other.png", compress_level=0)
+    result = midfea("train", folder, "-o", tmp_path / "m.midfea")
+    assert result.returncode == 0, result.stderr
+    n_scale = len(scale) + 2
+    assert "1 of 2 classes have few images" in result.stderr
+    assert "'pits': 3" in result.stderr
+    assert f"'scale' has {n_scale} images, 'pits' 3, {n_scale / 3:.1f} times fewer" in result.stderr
+    assert "1 images lie in two classes" in result.stderr
+    assert f"pits/{pits[0].name} and scale/zz other.png" in result.stderr
+    assert "1 images are copies" in result.stderr
+    assert f"scale/{scale[0].name} and scale/zz copy.png" in result.stderr
+
+
+def test_shell_completion():
+    def completed(words):
+        environment = {"_MIDFEA_COMPLETE": "complete_bash", "COMP_WORDS": words}
+        result = midfea(**environment, COMP_CWORD=str(len(words.split(" ")) - 1))
+        return result.stdout.split()
+
+    assert completed("midfea train --preset ") == ["fast", "paper", "best"]
+    assert completed("midfea compare --methods pixels,b") == ["pixels,best"]
+    assert "evaluate" in completed("midfea e")
+    assert "_MIDFEA_COMPLETE" in midfea("--show-completion", SHELL="/bin/bash").stdout
 
 
 def test_same_seed_same_model(photos, model):
@@ -80,11 +229,11 @@ def test_same_seed_same_model(photos, model):
 
 
 def test_help_and_version():
-    for command in ("demo", "train", "predict", "evaluate"):
+    for command in ("demo", "train", "predict", "evaluate", "compare"):
         result = midfea(command, "--help")
         assert result.returncode == 0
         assert "Usage" in result.stdout
-    assert "Example" in midfea("train", "--help").stdout
+        assert f"midfea {command}" in result.stdout.split("Example")[1]
     assert midfea("--version").stdout.startswith("midfea 0")
 
 
@@ -99,6 +248,9 @@ def test_training_folders_that_cannot_be_used(tmp_path, photos):
     fails_in_one_line(midfea("train", one, "-o", tmp_path / "m"), "one class only", "'scale'")
     nowhere = midfea("train", photos / "train", "-o", tmp_path / "no" / "m.midfea")
     fails_in_one_line(nowhere, "there is no folder")
+    a_folder = midfea("train", photos / "train", "-o", tmp_path / "m", "--report", empty)
+    fails_in_one_line(a_folder, "it is a folder")
+    fails_in_one_line(midfea("demo", "--report", tmp_path / "no" / "r.html"), "there is no folder")
     assert sorted(p.name for p in tmp_path.iterdir()) == ["empty", "one"]
 
 
@@ -138,6 +290,13 @@ def test_models_that_cannot_be_used(tmp_path, photos, model):
     half.write_bytes(model.read_bytes()[:5000])
     fails_in_one_line(midfea("predict", half, image), "half.midfea", "cut short")
     fails_in_one_line(midfea("evaluate", tmp_path / "none", photos / "test"), "no such model file")
+    report = tmp_path / "no" / "report.html"
+    unwritable = midfea("evaluate", model, photos / "test", "--report", report)
+    fails_in_one_line(unwritable, "there is no folder")
+    fails_in_one_line(midfea("evaluate", model, photos / "none"), "no such folder")
+    (tmp_path / "empty").mkdir()
+    fails_in_one_line(midfea("evaluate", model, tmp_path / "empty"), "no images found")
+    fails_in_one_line(midfea("predict", model, tmp_path / "empty"), "no images in")
     strange = tmp_path / "strange" / "cats"
     strange.mkdir(parents=True)
     (strange / "x.png").write_bytes(image.read_bytes())
@@ -153,8 +312,49 @@ def test_unknown_option_is_explained(photos):
     assert "magic" in result.stderr
 
 
-def test_interrupting_leaves_nothing(photos, tmp_path):
-    # Tests that run in the background of a shell are deaf to Ctrl-C, and so are their children.
+# Ctrl-C, sent by the process to itself when the step named in STEP is reported for the second time.
+INTERRUPTED = """
+import os, signal
+from midfea.cli import main
+from midfea.progress import reporting_to
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # tests in the background are deaf to it
+
+
+def report(what, done, total):
+    if what == os.environ["STEP"] and done == 1:
+        os.kill(os.getpid(), signal.SIGINT)
+
+
+with reporting_to(report):
+    main()
+"""
+
+
+@pytest.mark.parametrize(
+    "step", ["reading files", "filters", "words", "features", "checking", "learning curve", "stage maps"]
+)
+def test_interrupting_a_step_leaves_no_half_file(photos, tmp_path, step):
+    result = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED, "train", str(photos / "train"),
+         "-o", str(tmp_path / "m.midfea"), "--report", str(tmp_path / "r.html")],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "STEP": step},
+        check=False,
+    )  # fmt: skip
+    assert result.returncode == 130, result.stderr
+    assert "Traceback" not in result.stderr
+    assert "no unfinished file" in result.stderr
+    left = [path.name for path in tmp_path.iterdir()]
+    if step in ("learning curve", "stage maps"):  # the model is finished by then
+        assert left == ["m.midfea"]
+        load(tmp_path / "m.midfea")
+    else:
+        assert left == []
+
+
+def test_interrupting_from_outside_leaves_nothing(photos, tmp_path):
     listening = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
     process = subprocess.Popen(
         [sys.executable, "-c", f"{listening}; from midfea.cli import main; main()", "train",

@@ -12,7 +12,7 @@ from PIL import Image
 from scipy.stats import binom, binomtest
 
 from midfea import MidFeaClassifier
-from midfea.learning.held_out import SHARES, deal, held_out_scores, learning_curve
+from midfea.learning.held_out import SHARES, LearningCurve, deal, held_out_scores, learning_curve
 from midfea.report import Answers, Facts, write_report
 from midfea.report.curve import drawing, verdict
 from midfea.report.held_out import held_out_answers
@@ -94,9 +94,9 @@ def test_held_out_scores_come_from_svms_without_the_sample(rng_features):
 
 def test_scores_without_a_shared_gram_matrix_are_the_same(rng_features, monkeypatch):
     x, y = rng_features
-    shared = held_out_scores(x, y, 1.0, seed=0)
+    shared = held_out_scores(x, y, 1.0, seed=0, n_folds=5)
     monkeypatch.setattr("midfea.learning.held_out.GRAM_LIMIT", 10)
-    np.testing.assert_allclose(held_out_scores(x, y, 1.0, seed=0), shared, atol=0.02)
+    np.testing.assert_allclose(held_out_scores(x, y, 1.0, seed=0, n_folds=5), shared, atol=0.02)
 
 
 @pytest.fixture
@@ -116,14 +116,22 @@ def test_learning_curve_rises_with_the_images_and_repeats(rng_features):
     assert curve.accuracies[-1] > curve.accuracies[0] + 0.05
     assert curve == learning_curve(x, y, 1.0, seed=0)
     assert f"{curve.sizes[-1]} images" in drawing(curve)
-    assert "likely to help" in verdict(curve) or "help little" in verdict(curve)
+
+
+def test_the_verdict_on_more_images():
+    rising = LearningCurve([10, 20], [0.7, 0.8], [0.0, 0.0])
+    flat = LearningCurve([10, 20], [0.8, 0.802], [0.0, 0.0])
+    assert "+10.0 points" in verdict(rising)
+    assert "likely to help" in verdict(rising)
+    assert "help little" in verdict(flat)
+    assert "too few" in verdict(LearningCurve([], [], []))
 
 
 def test_labels_without_meaning_promise_chance_only(rng_features):
     """What is held out stays unseen: shuffled labels cannot be told."""
     x, y = rng_features
     shuffled = np.random.RandomState(1).permutation(y)
-    answers = held_out_scores(x, shuffled, 1.0, seed=0).argmax(axis=1)
+    answers = held_out_scores(x, shuffled, 1.0, seed=0, n_folds=5).argmax(axis=1)
     assert (answers == shuffled).mean() < 0.5
 
 

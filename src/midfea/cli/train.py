@@ -72,11 +72,11 @@ def train(
         )
         warn_skipped(data.skipped, len(data.paths) + len(data.skipped))
         _check_classes(data.target, data.target_names, folder)
-        _warn_copies(data.keys, data.target, data.paths, folder)
+        _warn_copies(data.hashes, data.target, data.paths, folder)
         model.fit(data.images, data.target)
         from midfea.report.held_out import held_out_answers
 
-        found = held_out_answers(model, data.target, seed, data.keys)
+        found = held_out_answers(model, data.target, seed, data.hashes)
     model.save(output)
     seconds = time.perf_counter() - started
     n_classes = len(model.classes_)
@@ -146,13 +146,13 @@ def _check_classes(target: Any, names: list[str], folder: Path) -> None:
         )
 
 
-def _warn_copies(keys: Sequence[bytes], target: Any, paths: Sequence[Path], folder: Path) -> None:
+def _warn_copies(hashes: Sequence[bytes], target: Any, paths: Sequence[Path], folder: Path) -> None:
     """Name images that lie in two classes, which no model can learn, and count copies within a class."""
     first: dict[bytes, int] = {}
     across: list[str] = []
     within: list[str] = []
-    for i, key in enumerate(keys):
-        j = first.setdefault(key, i)
+    for i, content in enumerate(hashes):
+        j = first.setdefault(content, i)
         if j != i:
             pair = f"{paths[j].relative_to(folder)} and {paths[i].relative_to(folder)}"
             (within if target[i] == target[j] else across).append(pair)

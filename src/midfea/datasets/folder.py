@@ -31,7 +31,7 @@ class Photo(NamedTuple):
 
     path: Path
     grey: Any
-    key: bytes
+    hash: bytes
     thumbnail: bytes
 
 
@@ -53,10 +53,10 @@ def load_folder(
 
     Returns
     -------
-    Bunch with images (list of arrays), target (labels), target_names, paths, keys (equal for files that
-    hold the same pixels), thumbnails (WebP files, empty unless asked for), and skipped: the files that
-    could not be used, each with its reason. Files without an image's ending and hidden files are passed
-    over.
+    Bunch with images (list of arrays), target (labels), target_names, paths, hashes (equal for files
+    that hold the same pixels), thumbnails (WebP files, empty unless asked for), and skipped: the files
+    that could not be used, each with its reason. Files without an image's ending and hidden files are
+    passed over.
 
     Raises
     ------
@@ -79,7 +79,7 @@ def load_folder(
         target=np.array([labels[photo.path] for photo in photos], dtype=str),
         target_names=[c.name for c in classes],
         paths=[photo.path for photo in photos],
-        keys=[photo.key for photo in photos],
+        hashes=[photo.hash for photo in photos],
         thumbnails=[photo.thumbnail for photo in photos],
         skipped=skipped,
     )
@@ -144,9 +144,9 @@ def read_photos(
         if min(grey.shape) < min_side:
             size = f"{grey.shape[0]}x{grey.shape[1]}"
             return Skipped(path, f"only {size} pixels, at least {min_side}x{min_side} needed")
-        key = hashlib.sha256(f"{pixels.dtype}{pixels.shape}".encode())
-        key.update(np.ascontiguousarray(pixels).data)
-        return Photo(path, grey, key.digest(), thumbnail(pixels) if thumbnails else b"")
+        content = hashlib.sha256(f"{pixels.dtype}{pixels.shape}".encode())
+        content.update(np.ascontiguousarray(pixels).data)
+        return Photo(path, grey, content.digest(), thumbnail(pixels) if thumbnails else b"")
 
     photos, skipped = [], []
     with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:

@@ -23,7 +23,8 @@ from midfea.learning.linear_svm import (
 from midfea.progress import track
 
 Indices = NDArray[np.intp]
-N_FOLDS = 10
+N_FOLDS, N_FOLDS_LARGE = 10, 5
+LARGE = 2e8  # samples^2 x classes: from here on ten folds would take minutes
 SHARES = (0.125, 0.25, 0.5, 1.0)  # of the training part, in a learning curve
 N_SPLITS = 4  # of a learning curve: a quarter is held out in each
 
@@ -67,12 +68,17 @@ def deal(y: Indices, n_folds: int, seed: int, copies: Sequence[Any] | None = Non
     return fold
 
 
+def n_folds_for(y: Indices) -> int:
+    """Ten, or five where that would take long."""
+    return N_FOLDS if len(y) ** 2 * (int(y.max()) + 1) <= LARGE else N_FOLDS_LARGE
+
+
 def held_out_scores(
     features: NDArray[Any],
     y: Indices,
     C: float,
     seed: int,
-    n_folds: int = N_FOLDS,
+    n_folds: int,
     copies: Sequence[Any] | None = None,
 ) -> NDArray[np.float32]:
     """Scores (n, n_classes) of each sample by an SVM that learned from the other folds.

@@ -36,8 +36,8 @@ def matrix(answers: Answers) -> str:
         f'<table class="matrix{many}"><thead><tr><th class="corner"><span>is</span> \\ '
         f"<span>told</span></th>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
         '<p class="key"><span class="swatch right"></span> told rightly '
-        '<span class="swatch wrong"></span> taken for another class; the darker, the larger the share '
-        "of the row</p>"
+        '<span class="swatch wrong"></span> taken for another class; the stronger the colour, the '
+        "larger the share of the row</p>"
     )
 
 

@@ -41,11 +41,11 @@ def held_out_answers(model: Any, labels: Any, seed: int, copies: Sequence[Any] |
     """
     y = np.searchsorted(model.classes_, np.asarray(labels))
     if model.selectivity_ is None and model.network_ is None:
-        scores = held_out.held_out_scores(model.training_features_, y, model.C_, seed, copies=copies)
+        n_folds = n_used = held_out.n_folds_for(y)
+        scores = held_out.held_out_scores(model.training_features_, y, model.C_, seed, n_folds, copies)
         indices = np.flatnonzero(np.isfinite(scores[:, 0]))
         probabilities = linear_svm.probabilities(scores[indices], model.temperature_)
         predicted = scores[indices].argmax(axis=1)
-        n_folds = n_used = held_out.N_FOLDS
         how = f"each of {len(indices)} images told by a model trained without it, in {n_folds} folds"
     else:
         indices, probabilities = model.held_out_, model.held_out_probabilities_[model.held_out_]

@@ -50,7 +50,8 @@ def stage_maps(model: Any, answers: Answers) -> str:
     return (
         "<p>The image as the model takes it; where which filter answers (its colour is its frame's, the "
         "brighter the stronger); what is left after pooling; the word that stands for each place, one "
-        f"colour for each of the {len(model.codebook_)} words.</p>{''.join(rows)}"
+        f"colour for each of the {len(model.codebook_)} words.</p>"
+        f'<div class="rows">{"".join(rows)}</div>'
     )
 
 
