@@ -9,7 +9,8 @@ from midfea.export.graph import Value
 from midfea.export.pixels import Size
 from midfea.stages.pooling import STRIDE, Partition
 
-BLOCK = 1024  # descriptors compared with all words at once
+BLOCK = 512  # descriptors compared with all words at once
+MORE = 3  # words that are compared once more than are wanted
 
 
 def encode(descriptors: Value, chain: Chain) -> list[Value]:
@@ -31,15 +32,38 @@ def encode(descriptors: Value, chain: Chain) -> list[Value]:
 
 
 def _encode_block(points: Value, chain: Chain) -> list[Value]:
-    g, words = points.graph, chain.words()
-    scores = points @ np.ascontiguousarray(words.T) - np.einsum("ij,ij->i", words, words) / 2
-    if chain.encoding == "vq":  # of equal scores the first, here and in TopK
-        best = g.op("ArgMax", scores, axis=1, kind=np.int64)
-        return [best, g.constant(np.ones(1, dtype=np.float32)).expand(best.side(0), 1)]
-    _, found = g.ops("TopK", scores, np.array([chain.n_neighbors]), kinds=(None, np.int64), axis=1)
-    near = g.constant(words).take(found, 0) - points.unsqueeze(1)
+    g = points.graph
+    found = _nearest(points, chain)
+    if chain.encoding == "vq":
+        return [found, g.constant(np.ones(1, dtype=np.float32)).expand(found.side(0), 1)]
+    near = g.constant(chain.words()).take(found, 0) - points.unsqueeze(1)
     weigh = _soft_weights if chain.encoding == "soft" else _llc_weights
     return [found, weigh(near, chain)]
+
+
+def _nearest(points: Value, chain: Chain) -> Value:
+    """`stages.nearest_words` (n, k): of equal scores the first.
+
+    Runtimes add up inner products in float32 as they like, with errors of some 3e-7, and one word more
+    or less can be seen in the probabilities. So the best few scores are computed again in float64.
+    """
+    g, words = points.graph, chain.words()
+    k = 1 if chain.encoding == "vq" else chain.n_neighbors
+    half = np.einsum("ij,ij->i", words, words) / 2
+    scores = points @ np.ascontiguousarray(words.T) - half
+    n_candidates = min(k + MORE, len(words))
+    candidates = _top(scores, n_candidates)
+    candidates, _ = g.ops(  # in their own order: TopK takes the first of equal ones
+        "TopK", candidates, np.array([n_candidates]), kinds=(None, np.int64), axis=1, largest=0
+    )
+    there = g.constant(words.astype(np.float64)).take(candidates, 0)
+    products = (there * points.to(np.float64).unsqueeze(1)).reduce("Sum", 2, keep=False)
+    best = _top(products.to(np.float32) - g.constant(half).take(candidates, 0), k)
+    return g.op("GatherElements", candidates, best, axis=1)
+
+
+def _top(scores: Value, k: int) -> Value:
+    return scores.graph.ops("TopK", scores, np.array([k]), kinds=(None, np.int64), axis=1)[1]
 
 
 def _soft_weights(near: Value, chain: Chain) -> Value:

@@ -27,18 +27,18 @@ def soft_convolution(pixels: Value, chain: Chain) -> Value:
     if chain.padding == "same":
         for axis, size in enumerate(chain.filters.shape[1:]):
             pixels = pixels.take(_mirrored(pixels.side(axis), size), axis)
-    # Exact in float32, whatever the order of the additions: see `filters.GRID`. The squares of the
-    # responses are exact in float64, so that flat places are the library's, every one.
-    responses = g.op("Conv", pixels.unsqueeze(0, 1), chain.filters[:, None])
-    squares = responses.to(np.float64).reduce("SumSquare", 1)
+    # Exact in float32, whatever the order of the additions: see `filters.GRID`. In float64 the squares
+    # are exact too, so that flat places are the library's, every one, and the rest hardly loses a bit.
+    responses = g.op("Conv", pixels.unsqueeze(0, 1), chain.filters[:, None]).to(np.float64)
+    squares = responses.reduce("SumSquare", 1)
     least = pixels.to(np.float64).reduce("Max") * FLAT
     flat = least * least
     if chain.floor:
         flat = g.op("Max", flat, squares.reduce("Mean") * chain.floor**2)
-    scale = g.where(squares > flat, 1.0 / g.op("Sqrt", squares), 0.0).to(np.float32)
+    scale = g.where(squares > flat, 1.0 / g.op("Sqrt", squares), 0.0)
     maps = (g.op("Abs", responses) if chain.rectify else responses) * scale
     maps = g.op("Relu", maps - maps.reduce("Mean", 1))
-    return maps * _one_over(g.op("Sqrt", maps.reduce("SumSquare", 1)), EQUAL)
+    return (maps * _one_over(g.op("Sqrt", maps.reduce("SumSquare", 1)), EQUAL)).to(np.float32)
 
 
 def assemble(maps: Value, window: int) -> Value:
