@@ -42,7 +42,7 @@ def _common(
 def main() -> None:
     """Run the command; what the user can mend is told in one line, without a traceback."""
     try:
-        app()
+        app(prog_name="midfea")  # also for python -m midfea, and for the shell's completion
     except (ValueError, OSError, ImportError) as error:  # a missing extra is named with its pip line
         if os.environ.get("MIDFEA_DEBUG"):
             raise
@@ -50,5 +50,5 @@ def main() -> None:
         print(f"midfea: error: {message}", file=sys.stderr)
         sys.exit(1)
     except KeyboardInterrupt:
-        print("midfea: interrupted, nothing was written", file=sys.stderr)
+        print("midfea: interrupted, no unfinished file is left", file=sys.stderr)
         sys.exit(130)
