@@ -50,13 +50,13 @@ def _nearest(points: Value, chain: Chain) -> Value:
     g, words = points.graph, chain.words()
     k = 1 if chain.encoding == "vq" else chain.n_neighbors
     half = np.einsum("ij,ij->i", words, words) / 2
-    scores = points @ np.ascontiguousarray(words.T) - half
+    scores = g.op("Gemm", points, words, -half, transB=1)
     n_candidates = min(k + MORE, len(words))
     candidates = _top(scores, n_candidates)
     candidates, _ = g.ops(  # in their own order: TopK takes the first of equal ones
         "TopK", candidates, np.array([n_candidates]), kinds=(None, np.int64), axis=1, largest=0
     )
-    there = g.constant(words.astype(np.float64)).take(candidates, 0)
+    there = g.constant(words).take(candidates, 0).to(np.float64)
     products = (there * points.to(np.float64).unsqueeze(1)).reduce("Sum", 2, keep=False)
     best = _top(products.to(np.float32) - g.constant(half).take(candidates, 0), k)
     return g.op("GatherElements", candidates, best, axis=1)
