@@ -83,7 +83,7 @@ def test_predict_takes_patterns_and_names_on_standard_input(photos, model):
     fails_in_one_line(midfea("predict", model, folder / "*.jpg"), "no images in")
     result = reading("\n".join(files[:3]).encode() + b"\n\n", "predict", model, "-", "--format", "csv")
     assert [line.split(",")[0] for line in result.stdout.splitlines()[1:]] == files[:3]
-    binary = reading(b"\xff\xd8\xff\xe0 no text", "predict", model, "-")
+    binary = reading((folder / files[0]).read_bytes(), "predict", model, "-")
     fails_in_one_line(binary, "file names, one a line")
     fails_in_one_line(reading(b"", "predict", model, "-"), "no images in")
 

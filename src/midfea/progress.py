@@ -73,6 +73,8 @@ def progress_bars(shown: bool = True) -> Iterator[None]:
         def report(what: str, done: int, total: int) -> None:
             if what not in tasks:
                 tasks[what] = bars.add_task(what, total=total)
+            elif done == 0:  # the same step once more: its time starts anew
+                bars.reset(tasks[what], total=total)  # type: ignore[arg-type]
             bars.update(tasks[what], completed=done, total=total)  # type: ignore[arg-type]
 
         with reporting_to(report):

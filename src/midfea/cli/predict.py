@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import sys
 from collections.abc import Sequence
 from enum import StrEnum
@@ -80,13 +81,12 @@ def predict(
 
 def _names() -> list[str]:
     """File names from standard input, one a line."""
-    try:
-        lines = sys.stdin.read().splitlines()
-    except UnicodeDecodeError:
+    given = sys.stdin.buffer.read()
+    if b"\0" in given:
         raise ValueError(
-            "standard input holds no text: - reads file names, one a line; name image files themselves"
-        ) from None
-    return [line for line in lines if line.strip()]
+            "standard input holds no text: - reads file names, one a line, not the images themselves"
+        )
+    return [line for line in os.fsdecode(given).splitlines() if line.strip()]
 
 
 def _best(row: Any, names: Sequence[str], top: int, threshold: float) -> tuple[str, list[Any]]:
