@@ -42,7 +42,8 @@ def drawn():
 def squares(drawn):
     """The same, all of one size: overlapping cells need that."""
     images, labels = drawn
-    return [np.stack([resize(c, (40, 40)) for c in image.transpose(2, 0, 1)], 2) for image in images], labels
+    channels = [image.transpose(2, 0, 1) for image in images]
+    return [np.stack([resize(c, (40, 40)) for c in three], axis=2) for three in channels], labels
 
 
 def session(model):
@@ -184,9 +185,7 @@ def test_resizing_is_pillows_to_the_last_bit():
         weights = pixels.resizing(Size(source.side(1), source.side(2)), after)
         copies = g.scan(lambda image: [pixels.resize(pixels.to_grey(image), weights)], source)[0]  # noqa: B023
         made = g.model(source, ("n", "h", "w", 3), copies, "copies", ("n", height, width), {})
-        run = onnxruntime.InferenceSession(
-            made.SerializeToString(), providers=["CPUExecutionProvider"]
-        )
+        run = onnxruntime.InferenceSession(made.SerializeToString(), providers=["CPUExecutionProvider"])
         for before in ((90, 40), (40, 90), (200, 33), (64, 60), (13, 13), (height, 80)):
             image = rng.randint(256, size=before).astype(np.uint8)
             (found,) = run.run(None, {"images": np.repeat(image[None, :, :, None], 3, axis=3)})
@@ -213,9 +212,7 @@ def test_the_command_writes_what_predict_runs(drawn, tmp_path):
     assert classifier.classes_.tolist() == model.classes_.tolist()
     assert (classifier.predict(images) == model.predict(images)).all()
     deep = images[0][:, :, 0].astype(np.uint16) * 257
-    np.testing.assert_allclose(
-        classifier.predict_proba([deep]), model.predict_proba([deep]), atol=0.05
-    )
+    np.testing.assert_allclose(classifier.predict_proba([deep]), model.predict_proba([deep]), atol=0.05)
     with pytest.raises(ValueError, match=r"image 1 has 5x40 pixels, at least 7x7"):
         classifier.predict([images[0], np.zeros((5, 40), dtype=np.uint8)])
 

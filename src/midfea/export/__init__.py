@@ -11,7 +11,7 @@ from typing import Any
 
 
 class MissingExtra(ImportError, ValueError):
-    """A package of the extra is not there; as a ValueError it reaches users of the command in one line."""
+    """A package of the extra is not there. As a ValueError the command tells it in one line."""
 
     def __init__(self, package: str) -> None:
         super().__init__(f'this needs {package}: pip install "midfea[onnx]"')

@@ -62,7 +62,7 @@ def _one_over(lengths: Value, least: float) -> Value:
 
 
 def _mirrored(side: Value, filter_size: int) -> Value:
-    """Places of pixels with a border of half a filter: 0 .. side-1 back and forth, the last one twice."""
+    """Places of pixels with a border of half a filter: 0 .. side-1 back and forth, the last twice."""
     g = side.graph
     places = g.arange(-((filter_size - 1) // 2), side + filter_size // 2)
     places = g.op("Mod", places, side * 2)

@@ -20,8 +20,6 @@ from midfea.export.runtime import FORMAT
 from midfea.learning.network import SIDE
 
 
-
-
 def build(model: Any) -> Any:
     """See `midfea.export.to_onnx`."""
     if not isinstance(model, MidFeaClassifier | MidFeaRegressor):

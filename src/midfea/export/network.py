@@ -12,7 +12,7 @@ LAST = np.iinfo(np.int64).max
 
 
 def log_probabilities(image: Value, network: Network) -> Value:
-    """Of each class, (1, n_classes), for a copy of SIDE x SIDE pixels; the mean with its mirror image."""
+    """Of each class, (1, n_classes), for a copy of SIDE x SIDE pixels; the mean with its mirror."""
     g = image.graph
     answer = g.op("LogSoftmax", scores(image, network), axis=1)
     if not network.mirror:

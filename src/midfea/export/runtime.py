@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +59,7 @@ class OnnxClassifier:
             ) from None
         about = _description(self._session, path)
         self.n_jobs = n_jobs
-        self.classes_ = np.array(about["classes"], dtype=KINDS[about["classes_kind"]])
+        self.classes_: NDArray[Any] = np.array(about["classes"], dtype=KINDS[about["classes_kind"]])
         self.settings_ = {"max_side": about["max_side"]}
         self.min_side = int(about["min_side"])
 

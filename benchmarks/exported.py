@@ -1,0 +1,109 @@
+"""Exported models beside the library: the same answers? And how long does an image take?
+
+    python benchmarks/exported.py --data FOLDER [--only fast best]
+
+FOLDER holds one folder of images for each class. 200 images train each model; 200 others, cut and
+enlarged at random so that their sizes differ, are answered by the library and by onnxruntime, on one
+thread each. "other" counts images whose probabilities differ by more than 1e-4, "engines" those on which
+the library's own engines, cpu and reference, do: where two words are equally near to a descriptor, to
+what float32 can tell, it is open which one is taken.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from copy import copy
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+from midfea import MidFeaClassifier
+from midfea.datasets.folder import find_images
+from midfea.export import write_onnx
+from midfea.export.runtime import OnnxClassifier
+
+SETTINGS: dict[str, dict[str, Any]] = {
+    "fast": {"preset": "fast"},
+    "best": {"preset": "best"},
+    "paper": {"preset": "paper"},
+    "soft": {"encoding": "soft"},
+    "llc": {"encoding": "llc"},
+    "3x3 cells": {"partition": (3, 3)},
+    "gaussian": {"n_words": 300, "projection": "gaussian", "n_components": 1000},
+    "uniform": {"n_words": 300, "projection": "uniform", "n_components": 1000},
+    "pca": {"n_words": 300, "projection": "pca"},
+    "no projection": {"projection": None},
+    "paper + neurons": {"preset": "paper", "selectivity": 30},
+    "fast + neurons": {"preset": "fast", "selectivity": 30},
+    "overlapping": {"partition": {"size": 40, "step": 20}},  # images of one size
+    "finetuned": {"preset": "fast", "finetune": True},
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--only", nargs="+", choices=SETTINGS, default=list(SETTINGS))
+    given = parser.parse_args()
+    rng = np.random.RandomState(0)
+    paths = find_images([given.data])
+    paths = [paths[i] for i in rng.permutation(len(paths))[:400]]
+    known, labels = paths[:200], [path.parent.name for path in paths[:200]]
+    mixed = [cut(path, rng) for path in paths[200:]]
+    print(f"{'':16} {'classes':>7} {'median':>8} {'most':>8} {'other':>5} {'engines':>7} "
+          f"{'midfea':>9} {'ONNX':>9} {'file':>9}")  # fmt: skip
+    for name in given.only:
+        settings = SETTINGS[name]
+        model = MidFeaClassifier(**settings, random_state=0)
+        images = mixed
+        if "partition" in settings and isinstance(settings["partition"], dict):
+            fixed = [np.asarray(Image.open(path).convert("RGB").resize((96, 96))) for path in paths]
+            model.fit(fixed[:200], labels)
+            images = fixed[200:]
+        else:
+            model.fit(known, labels)
+        print(f"{name:16} {compare(model, images)}", flush=True)
+
+
+def compare(model: Any, images: list[Any]) -> str:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.onnx"
+        write_onnx(model, path)
+        size = path.stat().st_size
+        exported = OnnxClassifier(path, n_jobs=1)
+    model.n_jobs = 1
+    answers, times = [], []
+    for each in (model, exported):
+        each.predict_proba(images[:1])
+        begun = time.perf_counter()
+        answers.append(each.predict_proba(images))
+        times.append((time.perf_counter() - begun) / len(images))
+    plain = copy(model)
+    plain.engine, plain.n_jobs = "reference", None
+    engines = (np.abs(plain.predict_proba(images) - answers[0]).max(axis=1) > 1e-4).sum()
+    same = (answers[0].argmax(axis=1) == answers[1].argmax(axis=1)).sum()
+    apart = np.abs(answers[0] - answers[1]).max(axis=1)
+    return (
+        f"{same:3}/{len(images)} {np.median(apart):8.1e} {apart.max():8.1e} {(apart > 1e-4).sum():5} "
+        f"{engines:7} {1e3 * times[0]:6.1f} ms {1e3 * times[1]:6.1f} ms {size / 1e6:6.1f} MB"
+    )
+
+
+def cut(path: Path, rng: np.random.RandomState) -> Any:
+    """A part of a photo, every third one enlarged."""
+    photo = Image.open(path).convert("RGB")
+    left, top = rng.randint(photo.width // 3), rng.randint(photo.height // 3)
+    part = photo.crop((left, top, photo.width, photo.height))
+    if rng.randint(3) == 0:
+        part = part.resize((rng.randint(100, 400), rng.randint(100, 400)))
+    return np.asarray(part)
+
+
+if __name__ == "__main__":
+    main()
