@@ -4,6 +4,7 @@ import base64
 import io
 import json
 import math
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
@@ -279,6 +280,19 @@ def test_a_page_of_many_images_stays_small(report):
     assert set(np.flatnonzero(~answers.right)) <= kept
     assert n_wrong + 3 <= len(kept) < len(answers.labels)
     assert len({answers.labels[i] for i in kept if answers.right[i]}) == 3
+
+
+def test_answers_without_probabilities(fitted, report, tmp_path):
+    """As after fine-tuning: which answers were wrong is known, how sure they were is not."""
+    model, _, _ = fitted
+    known = report[1]
+    answers = replace(known, probabilities=np.full_like(known.probabilities, np.nan))
+    write_report(tmp_path / "r.html", model, answers, Facts("x", wilson(1, 2), "held out"))
+    page = Page((tmp_path / "r.html").read_text(encoding="utf-8"))
+    assert {sure for _, _, sure in json.loads(page.data)["images"]} == {None}
+    assert "in the order of the files" in page.words
+    assert "nan" not in page.words.lower()
+    assert "curve" not in [found.get("id") for tag, found in page.tags if tag == "section"]
 
 
 def test_interval_of_a_model_with_neurons_comes_from_its_own_folds(fitted):
