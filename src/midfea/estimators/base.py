@@ -143,6 +143,15 @@ class MidFeaBase(BaseEstimator):
         check_is_fitted(self, "codebook_")
         save_model(self, path)
 
+    def _html_repr(self) -> str:
+        """For notebooks: scikit-learn's picture, and what a fitted estimator has learned."""
+        page = str(super()._html_repr())
+        if not hasattr(self, "codebook_"):
+            return page
+        from midfea.explain.notebook import summary
+
+        return page + summary(self)
+
     # -- learning ---------------------------------------------------------------------------------
 
     def _learn_chain(self, images: Images) -> None:

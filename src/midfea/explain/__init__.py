@@ -1,7 +1,7 @@
 """Where in an image the evidence for a classifier's answer lies, and what else led to it.
 
-`trace` goes from weights on the pooled codes to the descriptors that won them, `spread` from descriptors to
-pixels, `linear` says what the weights are. `page` and `picture` show the result.
+`trace` goes from weights on the pooled codes to the descriptors that won them, `spread` from descriptors
+to pixels, `linear` says what the weights are. `page` and `picture` show the result.
 """
 
 from midfea.explain.explanation import Explanation, Nearest, Word, explain

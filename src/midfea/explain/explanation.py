@@ -176,12 +176,11 @@ def _places(
         for scale in scales:
             by_place = np.where(scale.codes.words == word, scale.by_code, 0.0).sum(axis=-1)
             for place in np.argwhere(sign * by_place > 0):
-                boxes.append((tuple(place), scale.codes.copy, chain))
+                boxes.append(seen_box(place, scale.codes.copy, chain, shape))
                 shares.append(by_place[tuple(place)])
         word -= len(chain.words())
     order = np.argsort(-np.abs(shares), kind="stable")[:N_PLACES]
-    seen_there = [seen_box(*boxes[i], shape) for i in order]
-    return np.array(seen_there, dtype=np.int64).reshape(-1, 4), np.array(shares)[order]
+    return np.array(boxes, dtype=np.int64)[order], np.array(shares)[order]
 
 
 def nearest(model: Any, features: NDArray[Any], training: Any) -> Nearest:

@@ -4,10 +4,11 @@ Unit length divides by a number that is known for a given image, and a projectio
 
     decision = coef . unit(P^T (codes - mean)) + intercept = slopes . codes + baseline + intercept.
 
-The neuron-selectivity layer is not linear. Each neuron gets the slope of the secant from its activation at
-the mean training features (x = 0) to the one it has: the line through both meets the image's activation, so
+The neuron-selectivity layer is not linear. Each neuron gets the slope of the secant from its activation
+at the mean training features to the one it has: the line through both meets the image's activation, so
 nothing is left over. The tangent at the image, the other linearisation, would be wrong by most of the
-activation for a neuron that is saturated, which is when it has most to say.
+activation for a neuron that is saturated, which is when it has most to say. A secant is a choice all the
+same: another baseline than the mean features would share the value out in another way.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ def _in_features(model: Any, features: Floats, coef: Floats) -> tuple[Floats, fl
     if layer is None:
         return coef, 0.0, None
     centred = features - layer.center_
-    stretch = LENGTH / max(float(np.linalg.norm(centred)), np.finfo(np.float32).tiny)
+    stretch = LENGTH / max(float(np.linalg.norm(centred)), float(np.finfo(np.float32).tiny))
     W = layer.W_.astype(np.float64)
     inputs = W @ (stretch * centred)
     usual, activations = expit(layer.b_.astype(np.float64)), expit(inputs + layer.b_)

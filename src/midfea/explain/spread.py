@@ -1,10 +1,10 @@
 """From descriptors to the pixels they see. Every step shares out and loses nothing: sums are kept.
 
-A descriptor holds a window of pooled places, each the maximum of 2x2 places of the soft convolution's maps,
-each of which has looked at a filter's size of pixels. Not all of these pixels have the same say: flat places
-are zero in the maps, and a filter answers to contrast, not to grey. So shares go by energy: to the places of a
-window by their squared responses, to the pixels of a patch by the squares of what they put into the responses.
-(Shares of equal size put a fifth more of the positive evidence beside the defects of the built-in set.)
+A descriptor holds a window of pooled places, each the maximum of 2x2 places of the soft convolution's
+maps, each of which has looked at a filter's size of pixels. Not all of these pixels have the same say:
+flat places are zero in the maps, and a filter answers to contrast, not to grey. So shares go by energy:
+to the places of a window by their squared responses, to the pixels of a patch by the squares of what
+they put into the responses.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ def _fold(pixels: Floats, margins: tuple[int, int]) -> Floats:
 
 
 def _resizing(small: int, whole: int) -> Floats:
-    """The matrix (small, whole) of `images.resize` along one axis: Pillow's triangle, rows of sum one."""
+    """The matrix (small, whole) of `images.resize` along an axis: Pillow's triangle; rows add to one."""
     ratio = whole / small
     centres = (np.arange(small) + 0.5) * ratio
     distances = np.abs(np.arange(whole) + 0.5 - centres[:, None]) / max(ratio, 1.0)
@@ -136,7 +136,7 @@ def _resizing(small: int, whole: int) -> Floats:
     return np.asarray(triangle / triangle.sum(axis=1, keepdims=True))
 
 
-def seen_box(place: Offset, copy: Grey, chain: Chain, shape: tuple[int, ...]) -> list[int]:
+def seen_box(place: Any, copy: Grey, chain: Chain, shape: tuple[int, ...]) -> list[int]:
     """What a descriptor at `place` sees: y0, x0, y1, x1 in the image's pixels, half-open."""
     bounds = []
     for at, k, small, whole in zip(place, chain.filters.shape[1:], copy.shape, shape, strict=True):

@@ -1,7 +1,7 @@
 """From weights on the pooled codes back to descriptors: who won each cell's maximum, for how much.
 
-A pooled code is the maximum (or the sum) of one word's weights over a cell's descriptors, at all scales. A
-linear function of the pooled codes is therefore a sum over descriptors, without any approximation: a
+A pooled code is the maximum (or the sum) of one word's weights over a cell's descriptors, at all scales.
+A linear function of the pooled codes is therefore a sum over descriptors, without any approximation: a
 maximum belongs to the descriptor that reached it, a sum to each by its own weight.
 """
 

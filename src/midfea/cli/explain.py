@@ -1,0 +1,80 @@
+"""`midfea explain`: why an image gets its answer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from midfea.cli.common import Jobs, Model, load_classifier, warn_skipped
+
+
+def explain(
+    model: Model,
+    image: Annotated[Path, typer.Argument(help="The image to explain.", show_default=False)],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="What to write: a .png picture or an .html page.")
+    ] = Path("explanation.html"),
+    label: Annotated[
+        str | None, typer.Option(help="Explain this class instead of the answer.", show_default=False)
+    ] = None,
+    photos: Annotated[
+        Path | None,
+        typer.Option(help="The training folder: also show its most similar images.", show_default=False),
+    ] = None,
+    jobs: Jobs = None,
+) -> None:
+    """Show where in an image the evidence for the answer lies.
+
+    The page or picture also has the words that spoke for the answer and against it, the neurons that
+    fired, what the stages see and, with --photos, the training images most like it.
+
+    Example: midfea explain pets.midfea cat.jpg -o cat.html --photos photos
+    """
+    from midfea import plot
+    from midfea.explain.page import write_page
+    from midfea.explain.picture import headline, sum_of_parts, write_picture
+    from midfea.files import check_writable
+    from midfea.progress import progress_bars
+
+    kinds = {".png": write_picture, ".html": write_page}
+    if output.suffix.lower() not in kinds:
+        raise ValueError(f"cannot write {output}: its name must end in .png or .html")
+    check_writable(output)
+    if output.suffix.lower() == ".png":
+        try:
+            plot.require_matplotlib()
+        except ImportError as error:
+            raise ValueError(f"{error}, or write an .html page") from None
+    classifier = load_classifier(model)
+    if not hasattr(classifier, "explain"):
+        raise ValueError(f"{model}: an exported model cannot explain itself, give the .midfea file")
+    classifier.n_jobs = jobs
+    with progress_bars():
+        training: Any = None
+        if photos is not None:
+            from midfea.datasets import load_folder
+
+            size = classifier.settings_["max_side"]
+            training = load_folder(photos, max_side=size, min_side=classifier.min_side)
+            warn_skipped(training.skipped, len(training.paths) + len(training.skipped))
+            if not training.images:
+                raise ValueError(f"{photos}: no usable image")
+        found = classifier.explain(image, label, training=training and training.images)
+    title = f"{image.name}: {headline(found)}"
+    kinds[output.suffix.lower()](output, found, title, _examples(found, training))
+    print(title)
+    print(sum_of_parts(found))
+    print(f"Explanation: {output}")
+
+
+def _examples(found: Any, training: Any) -> list[Any]:
+    from midfea.explain.picture import Example
+
+    if found.nearest is None:
+        return []
+    return [
+        Example(training.images[i], f"{training.target[i]} ({distance:.2f})")
+        for i, distance in zip(*found.nearest, strict=True)
+    ]

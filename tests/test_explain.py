@@ -1,0 +1,264 @@
+"""Explanations: they add up to the decision value, and name the descriptors that won."""
+
+import itertools
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from command import fails_in_one_line, midfea
+from midfea import MidFeaClassifier, NeuronSelectivity, stages
+from midfea.engines import get_engine
+from midfea.explain.spread import to_pixels
+from midfea.explain.trace import all_codes, trace
+from midfea.images import Images
+
+SMALL = {
+    "n_filters": 4,
+    "n_words": 20,
+    "n_components": 40,
+    "n_samples": 600,
+    "random_state": 0,
+    "n_jobs": 1,
+}
+PARTITIONS = ("pyramid", (2, 3), {"size": 16, "step": 8})
+PROJECTIONS = ("random", "gaussian", "uniform", "pca", None)
+
+
+@pytest.fixture(scope="module")
+def few(surfaces):
+    """Small parts of few images: there are many models to fit."""
+    images, labels = surfaces
+    return np.ascontiguousarray(images[:15, :40, :40]), labels[:15]
+
+
+def adds_up(model, image, **wanted):
+    """The explanation, checked against the model's own decision value."""
+    found = model.explain(image, **wanted)
+    values = np.atleast_1d(model.decision_function([image])[0])
+    number = int(np.flatnonzero(model.classes_ == found.label)[0])
+    expected = values[number] if len(values) > 1 else values[0] * (1 if number else -1)
+    told = found.evidence.sum() + found.intercept + found.baseline + found.network_share
+    assert told == pytest.approx(expected, abs=1e-4)  # without the remainder,
+    assert told + found.remainder == pytest.approx(expected, abs=1e-9)  # and with it
+    assert found.decision == pytest.approx(expected, abs=1e-9)
+    assert found.evidence.shape == found.image.shape
+    assert found.evidence.dtype == np.float64
+    return found
+
+
+@pytest.mark.parametrize("encoding", ["vq", "soft", "llc"])
+@pytest.mark.parametrize("pooling", ["max", "sum"])
+@pytest.mark.parametrize("partition", PARTITIONS, ids=["pyramid", "grid", "overlapping"])
+def test_evidence_adds_up(few, encoding, pooling, partition):
+    images, labels = few
+    settings = {"encoding": encoding, "pooling": pooling, "partition": partition, "window": 3}
+    for projection in PROJECTIONS:
+        model = MidFeaClassifier(**SMALL, **settings, projection=projection).fit(images, labels)
+        found = adds_up(model, images[0])
+        assert found.answer == found.label == model.predict(images[:1])[0]
+        np.testing.assert_allclose(found.probabilities, model.predict_proba(images[:1])[0])
+        assert (found.baseline != 0) == (projection == "pca")
+
+
+@pytest.mark.parametrize("scales", [(1.0, 0.71, 0.5), (1.5, 1.0)])
+@pytest.mark.parametrize("padding", ["same", "valid"])
+def test_scales_and_odd_sizes(few, mixed_images, scales, padding):
+    images, labels = few
+    settings = {"encoding": "llc", "scales": scales, "padding": padding, "pairs": False}
+    model = MidFeaClassifier(**SMALL, **settings).fit(images, labels)
+    for image in mixed_images[:4]:
+        adds_up(model, image)
+
+
+def test_both_signs_of_two_classes(few):
+    images, labels = few
+    chosen = labels != "pits"
+    model = MidFeaClassifier(**SMALL).fit(images[chosen], labels[chosen])
+    first, second = (adds_up(model, images[0], label=label) for label in model.classes_)
+    np.testing.assert_allclose(first.evidence, -second.evidence)
+    assert first.decision == -second.decision
+    assert first.words_for[0].word == second.words_against[0].word
+
+
+@pytest.mark.parametrize("projection", ["random", "pca"])
+def test_neurons(few, projection):
+    images, labels = few
+    layer = NeuronSelectivity(5, random_state=0)
+    settings = {"projection": projection, "selectivity": layer}
+    model = MidFeaClassifier(**SMALL, **settings).fit(images, labels)
+    found = adds_up(model, images[0], label="scale")
+    row = list(model.classes_).index("scale")
+    told = found.neurons.activations @ model.coef_[row] + model.intercept_[row]
+    assert told == pytest.approx(model.decision_function(images[:1])[0, row], abs=1e-4)
+    assert found.neurons.serves.shape == (5,)
+    usual = model.coef_[row] @ found.neurons.usual + found.neurons.contributions.sum()
+    assert usual + found.intercept == pytest.approx(found.decision, abs=1e-4)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_network_share_is_what_the_network_adds(few, monkeypatch, n_classes):
+    pytest.importorskip("torch")
+    from midfea.estimators import finetuned
+
+    monkeypatch.setattr(finetuned, "LEAST", 192)
+    monkeypatch.setattr(finetuned, "EACH", 1)
+    images, labels = few
+    chosen = np.isin(labels, np.unique(labels)[:n_classes])
+    images, labels = images[chosen], labels[chosen]
+    assert MidFeaClassifier(**SMALL).fit(images, labels).explain(images[0]).network_share == 0
+    model = MidFeaClassifier(**SMALL, finetune=True).fit(images, labels)
+    model.network_weights_ = np.array([2.0, 0.5])  # so little training may leave one without a say
+    with_network = adds_up(model, images[0], label=labels[0])
+    model.network_weights_ = np.array([2.0, 0.0])
+    without = adds_up(model, images[0], label=labels[0])
+    assert without.network_share == pytest.approx(0, abs=1e-6)
+    share = with_network.decision - without.decision
+    assert with_network.network_share == pytest.approx(share, abs=1e-6)
+    assert abs(share) > 1e-3
+    np.testing.assert_allclose(with_network.evidence, without.evidence)
+
+
+@pytest.mark.parametrize("encoding", ["vq", "llc"])
+def test_the_winners_of_maximum_pooling(few, encoding):
+    """By the plain stages and loops: each cell's maximum goes to the places that reach it."""
+    images, labels = few
+    settings = {"encoding": encoding, "partition": (2, 2), "projection": None}
+    model = MidFeaClassifier(**SMALL, **settings).fit(images, labels)
+    chain, image = model._chain, images[0]
+    maps = stages.soft_convolution(image, chain.filters, chain.padding)
+    descriptors = stages.assemble_descriptors(stages.max_pool_3d(maps), chain.window)
+    if encoding == "vq":
+        words = stages.quantize(descriptors, model.codebook_)[..., None]
+        weights = np.ones(words.shape)
+    else:
+        words, weights = stages.llc_codes(descriptors, model.codebook_)
+    height, width = words.shape[:2]
+    slopes = np.random.default_rng(0).standard_normal((4, 20))
+    expected = np.zeros((height, width))
+    edges = [0, height // 2, height], [0, width // 2, width]
+    for cell, (i, j) in enumerate(itertools.product(range(2), range(2))):
+        for word in range(20):
+            best, winners = 0.0, []
+            for y in range(edges[0][i], edges[0][i + 1]):
+                for x in range(edges[1][j], edges[1][j + 1]):
+                    weight = weights[y, x][words[y, x] == word].max(initial=0)
+                    if weight > best + 1e-6:
+                        best, winners = weight, []
+                    if weight > 0 and abs(weight - best) <= 1e-6:
+                        winners.append((y, x))
+            for place in winners:
+                expected[place] += slopes[cell, word] * best / len(winners)
+    found = trace(all_codes(image, chain, get_engine("reference")), chain, slopes.ravel())
+    np.testing.assert_allclose(found[0].by_descriptor, expected, atol=1e-5)
+
+
+def test_evidence_stays_in_what_a_descriptor_sees(few):
+    images, labels = few
+    model = MidFeaClassifier(**SMALL).fit(images, labels)
+    chain = model._chain
+    rows, columns = chain.grid(images[0].shape)
+    one = np.zeros((rows, columns))
+    one[5, 6] = 1.0
+    evidence = to_pixels(one, images[0], chain, images[0].shape)
+    assert evidence.sum() == pytest.approx(1)
+    assert (evidence >= 0).all()
+    # 2 x 2 places of 2 x 2 pixels, and 3 pixels more on each side: 7 x 7 filters
+    evidence[10 - 3 : 14 + 3, 12 - 3 : 16 + 3] = 0
+    assert not evidence.any()
+
+
+def test_words_and_their_places(few):
+    images, labels = few
+    model = MidFeaClassifier(**SMALL, projection=None).fit(images, labels)
+    found = model.explain(images[0], label="pits", n_words=20)
+    both = found.words_for + found.words_against
+    assert both
+    assert sum(w.contribution for w in both) == pytest.approx(found.evidence.sum(), abs=1e-6)
+    for words, sign in ((found.words_for, 1), (found.words_against, -1)):
+        sizes = [sign * w.contribution for w in words]
+        assert sizes == sorted(sizes, reverse=True)
+        assert all(size > 0 for size in sizes)
+    seen_words = found.maps["words"]
+    for word in found.words_for[:5]:
+        y0, x0, y1, x1 = word.boxes[0]
+        assert word.word in seen_words[y0 // 2 : y1 // 2 + 1, x0 // 2 : x1 // 2 + 1]
+        assert (word.shares > 0).all()
+
+
+def test_nearest_training_images(few):
+    images, labels = few
+    model = MidFeaClassifier(**SMALL).fit(images, labels)
+    by_images = model.explain(images[4], training=images).nearest
+    assert by_images.indices[0] == 4
+    assert by_images.distances[0] == pytest.approx(0, abs=1e-5)
+    assert (np.diff(by_images.distances) >= 0).all()
+    by_features = model.explain(images[4], training=model._features(Images(images))).nearest
+    np.testing.assert_array_equal(by_images.indices, by_features.indices)
+    with pytest.raises(ValueError, match="a feature matrix of 3 columns"):
+        model.explain(images[4], training=np.ones((5, 3)))
+
+
+def test_unknown_class_is_refused(few):
+    images, labels = few
+    model = MidFeaClassifier(**SMALL).fit(images, labels)
+    with pytest.raises(ValueError, match="knows no class 'rust', only pits, scale, scratch"):
+        model.explain(images[0], label="rust")
+
+
+def test_large_images_are_explained_as_the_model_sees_them(few):
+    images, labels = few
+    model = MidFeaClassifier(**SMALL, max_side=32).fit(images, labels)
+    assert adds_up(model, images[0]).evidence.shape == (32, 32)
+
+
+def test_a_flat_image(few):
+    images, labels = few
+    model = MidFeaClassifier(**SMALL, floor=0.5).fit(images, labels)
+    adds_up(model, np.full((64, 64), 90, dtype=np.uint8))
+
+
+@pytest.fixture(scope="module")
+def on_disk(few, tmp_path_factory):
+    """A model file, the folder it was trained on, and an image."""
+    root = tmp_path_factory.mktemp("explain")
+    images, labels = few
+    for index, (image, label) in enumerate(zip(images, labels, strict=True)):
+        (root / "photos" / label).mkdir(parents=True, exist_ok=True)
+        Image.fromarray(image).save(root / "photos" / label / f"{index}.png")
+    Image.fromarray(images[0]).save(root / "new.png")
+    MidFeaClassifier(**SMALL, selectivity=4).fit(images, labels).save(root / "model.midfea")
+    return root
+
+
+def test_command_writes_a_picture_and_a_page(on_disk):
+    for name in ("new.png.png", "page.html"):
+        options = ("-o", on_disk / name, "--photos", on_disk / "photos", "--label", "pits")
+        result = midfea("explain", on_disk / "model.midfea", on_disk / "new.png", *options)
+        assert result.returncode == 0, result.stderr
+        assert "Decision value for pits: " in result.stdout
+    with Image.open(on_disk / "new.png.png") as picture:
+        assert picture.format == "PNG"
+        assert len(np.unique(np.asarray(picture.convert("L")))) > 50
+    page = (on_disk / "page.html").read_text()
+    assert page.count("data:image/") > 10
+    assert "Neurons that fired" in page
+    assert "The training images most like it" in page
+    assert "http" not in page
+    assert "(0.00)" in page  # the image itself was among those of training
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["new.png", "-o", "answer.pdf"], ["must end in .png or .html"]),
+        (["new.png", "-o", "missing/answer.html"], ["there is no folder"]),
+        (["none.png", "-o", "answer.html"], ["none.png", "no such file"]),
+        (["new.png", "-o", "answer.html", "--label", "rust"], ["rust", "pits, scale, scratch"]),
+        (["new.png", "-o", "answer.html", "--photos", "none"], ["none: no such folder"]),
+    ],
+)
+def test_command_refuses_in_one_line(on_disk, arguments, words):
+    result = midfea("explain", "model.midfea", *arguments, cwd=on_disk)
+    fails_in_one_line(result, *words)
+    assert not (on_disk / "answer.html").exists()
