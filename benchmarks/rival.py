@@ -24,7 +24,7 @@ from torch import nn
 
 from midfea import MidFeaClassifier
 from midfea.datasets import load_folder
-from midfea.estimators.finetuned import EACH, LEAST, MOST
+from midfea.estimators.finetuned import copies_seen
 from midfea.images import Images
 from midfea.learning.finetune import BATCH, augmented
 from midfea.learning.linear_svm import folds
@@ -67,7 +67,7 @@ def run_convnet(images: Any, y: Any, train: Any, test: Any) -> Any:
     """Answers for the test images; mirroring is chosen on a quarter of the training images."""
     pixels = torch.as_tensor((images.astype(np.float32) - 127) / 64)[:, None]
     labels = torch.as_tensor(y).long()
-    n_seen = int(np.clip(EACH * len(train), LEAST, MOST))
+    n_seen = copies_seen(len(train))
     known, held_out = (train[part] for part in folds(y[train], 4, 0)[0])
     right = []
     for mirror in (False, True):

@@ -4,12 +4,14 @@ import sys
 
 import numpy as np
 import pytest
+from PIL import Image
 
 import midfea
 from midfea import MidFeaClassifier
 from midfea.datasets import load_surfaces
 from midfea.engines import cpu, get_engine, gradients, kernels
 from midfea.estimators import finetuned
+from midfea.images import picture
 from midfea.learning.network import pooled
 from midfea.model_file import ModelFileError
 
@@ -78,24 +80,26 @@ def test_without_torch_it_says_what_to_install(surfaces, monkeypatch):
         fit(surfaces)
 
 
-def test_the_network_needs_no_torch_to_run(surfaces, few_steps):
+@pytest.mark.parametrize("n_planes", [1, 3])
+def test_the_network_needs_no_torch_to_run(surfaces, n_planes):
     """What the torch module answers after training, NumPy answers too."""
     torch = pytest.importorskip("torch")
     from midfea.learning import finetune
 
-    squares = np.asarray(surfaces.images[:12], dtype=np.uint8)
     rng = np.random.RandomState(0)
+    squares = rng.randint(256, size=(12, n_planes, 64, 64)).astype(np.uint8)
+    squares[:, 0] = surfaces.images[:12]
     start = finetune.Start(
         rng.normal(size=(6, 7, 7)).astype(np.float32), rng.rand(30, 96).astype(np.float32)
     )
-    module = finetune._Module(start, 4, 1)
-    for layer in (module.second_norm, module.third_norm):
+    module = finetune._Module(start, n_planes, 4, 1)
+    for layer in (module.pixels_norm, module.colours_norm, module.second_norm, module.third_norm):
         layer.running_mean.uniform_(-1, 1)
         layer.running_var.uniform_(0.5, 2)
         layer.weight.data.uniform_(0.5, 2)
         layer.bias.data.uniform_(-1, 1)
     module.linear.weight.data.normal_()
-    images = torch.as_tensor(squares).float()[:, None]
+    images = torch.as_tensor(squares).float()
     with torch.no_grad():
         theirs = torch.log_softmax(module.eval()(images), dim=1).numpy()
     network = module.network(mirror=False)
@@ -103,7 +107,7 @@ def test_the_network_needs_no_torch_to_run(surfaces, few_steps):
         mine = network.log_probabilities(squares, get_engine(engine).describe)
         np.testing.assert_allclose(mine, theirs, atol=2e-3)
     both = module.network(mirror=True).log_probabilities(squares, cpu.describe)
-    mirrored = network.log_probabilities(squares[:, :, ::-1], cpu.describe)
+    mirrored = network.log_probabilities(squares[..., ::-1], cpu.describe)
     np.testing.assert_allclose(both, (mine + mirrored) / 2, atol=2e-3)
 
 
@@ -111,11 +115,11 @@ def test_training_learns(surfaces):
     pytest.importorskip("torch")
     from midfea.learning import finetune
 
-    squares = np.asarray(surfaces.images, dtype=np.uint8)
+    squares = np.asarray(surfaces.images, dtype=np.uint8)[:, None]
     y = np.unique(surfaces.target, return_inverse=True)[1]
     features = midfea.MidFea(
         n_filters=8, pairs=False, window=4, n_words=40, projection=None, random_state=0
-    ).fit(squares)
+    ).fit(squares[:, 0])
     start = finetune.Start(features.filters_, features.codebook_)
     settings = {"mirror": True, "n_seen": 3200, "n_threads": 2}
     network = finetune.train(squares, y, start, seed=0, **settings)
@@ -142,6 +146,36 @@ def test_finetuned_classifier(surfaces, few_steps, tmp_path):
     model.save(tmp_path / "broken.midfea")
     with pytest.raises(ModelFileError, match="bias has shape"):
         midfea.load(tmp_path / "broken.midfea")
+
+
+def test_colour_is_used_when_it_tells_the_classes(few_steps, monkeypatch, tmp_path):
+    """The same grey pixels, some red and some blue: only colours can tell them."""
+    pytest.importorskip("torch")
+    monkeypatch.setattr(finetuned, "LEAST", 2000)
+    drawn = load_surfaces(n_per_class=6, size=64, random_state=0)
+    grey = np.asarray(drawn.images, dtype=np.int16)
+    coloured = np.stack([grey, grey, grey], axis=-1)
+    y = np.arange(len(grey)) % 2
+    coloured[y == 0, ..., 0] += 40
+    coloured[y == 1, ..., 2] += 40
+    images = list(np.clip(coloured, 0, 255).astype(np.uint8))
+    model = MidFeaClassifier(preset="fast", n_words=30, random_state=0, finetune=True).fit(images, y)
+    assert model.network_.n_planes == 3
+    assert model.score(images, y) == 1
+    for i in range(4):
+        Image.fromarray(images[i]).save(tmp_path / f"{i}.png")
+    files = [tmp_path / f"{i}.png" for i in range(4)]
+    from_files = model.decision_function(files)
+    np.testing.assert_allclose(from_files, model.decision_function(images[:4]), atol=1e-6)
+    kept = [picture(image, model.max_side) for image in images[:4]]
+    np.testing.assert_allclose(from_files, model.decision_function(kept), atol=1e-6)
+
+
+def test_what_is_tried():
+    assert len(finetuned.variants(colour=False)) == 2
+    assert len(set(finetuned.variants(colour=True))) == 3
+    assert finetuned.copies_seen(10) == finetuned.LEAST
+    assert finetuned.copies_seen(2000) == 32 * 2000
 
 
 def test_two_classes(surfaces, few_steps):

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageOps
 
 Grey = NDArray[np.uint8] | NDArray[np.float32]
+NEUTRAL = 128  # of `opponents`: no colour
 
 FORMS = (
     "Give a list of arrays, (height, width) or (height, width, 3), a stack of them "
@@ -47,6 +48,13 @@ class Images(Sequence[NDArray[Any]]):
             if _is_path(self._items[index]):  # the message names the file
                 raise
             raise ImageError(f"{self.name(index)} {error}") from None
+
+    def opponents(self, index: int, max_side: int | None = None) -> list[NDArray[np.uint8]]:
+        """How red and how yellow image `index` is, as `opponents`; nothing if it has no colour."""
+        item = self._items[index]
+        if isinstance(item, Picture):
+            return item.opponents
+        return [fit_within(plane, max_side) for plane in opponents(self[index])]  # type: ignore[misc]
 
     def name(self, index: int) -> str:
         """How to speak of image `index`: its file name, or its number."""
@@ -143,6 +151,37 @@ def to_grey(pixels: NDArray[Any]) -> Grey:
         weighted = pixels.astype(np.uint32) @ np.array([19595, 38470, 7471], dtype=np.uint32)
         return ((weighted + 0x8000) >> 16).astype(np.uint8)
     return pixels @ np.array([0.299, 0.587, 0.114], dtype=np.float32)
+
+
+def opponents(pixels: NDArray[Any]) -> list[NDArray[np.uint8]]:
+    """Red against green and yellow against blue, (height, width) each, `NEUTRAL` for neither.
+
+    Nothing for grey pixels, and for floats, whose unit is not known.
+    """
+    if pixels.dtype != np.uint8 or pixels.ndim == 2 or pixels.shape[2] == 1:
+        return []
+    if pixels.shape[2] == 4:
+        pixels = np.asarray(_over_white(Image.fromarray(pixels, "RGBA")))
+    red, green, blue = pixels.astype(np.int16).transpose(2, 0, 1)
+    if (red == green).all() and (green == blue).all():
+        return []
+    return [
+        (NEUTRAL + (values + half) // whole).clip(0, 255).astype(np.uint8)
+        for values, half, whole in ((red - green, 1, 2), (red + green - 2 * blue, 2, 4))
+    ]
+
+
+class Picture(np.ndarray[Any, Any]):
+    """Grey pixels, reduced already, that remember their colours (`Images.opponents`)."""
+
+    opponents: list[NDArray[np.uint8]] = []  # noqa: RUF012 - for views, which forget them
+
+
+def picture(pixels: NDArray[Any], max_side: int | None) -> Picture:
+    """An image as it may be kept for the estimators: no larger than they want it."""
+    kept = fit_within(to_grey(pixels), max_side).view(Picture)
+    kept.opponents = [fit_within(plane, max_side) for plane in opponents(pixels)]  # type: ignore[misc]
+    return kept
 
 
 def _over_white(image: Image.Image) -> Image.Image:

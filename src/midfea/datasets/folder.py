@@ -14,7 +14,7 @@ import numpy as np
 from PIL import Image
 from sklearn.utils import Bunch
 
-from midfea.images import ImageError, fit_within, read_image, to_grey
+from midfea.images import ImageError, picture, read_image
 from midfea.progress import track
 from midfea.thumbnails import thumbnail
 
@@ -138,7 +138,7 @@ def read_photos(
     def read(path: Path) -> Photo | Skipped:
         try:
             pixels = read_image(path)
-            grey = fit_within(to_grey(pixels), max_side)
+            grey = picture(pixels, max_side)
         except ImageError as error:
             return Skipped(path, str(error).removeprefix(f"{path}: "))
         if min(grey.shape) < min_side:

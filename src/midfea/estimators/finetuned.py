@@ -1,8 +1,8 @@
 """The fine-tuned network beside the SVM: what held-out images say of both, then training on all.
 
 The SVM sees fixed features of the whole image, the network a small copy of it, and they err on different
-images: their answers are joined. How much each counts, and whether mirrored copies help, is decided on a
-part of the training images that neither has seen.
+images: their answers are joined. How much each counts, and whether colours and mirrored copies help, is
+decided on a part of the training images that neither has seen.
 """
 
 from __future__ import annotations
@@ -17,15 +17,24 @@ from scipy.special import log_softmax
 
 from midfea.engines import get_engine
 from midfea.estimators.transformer import MidFea
-from midfea.images import Images
+from midfea.images import NEUTRAL, Images
 from midfea.learning.linear_svm import folds
 from midfea.learning.network import SIDE, WINDOW, Network, square
 from midfea.progress import track
 
 N_FOLDS = 4  # one of which is held out
-# Copies seen for each image, and limits of their number: some three minutes on two cores.
-EACH, LEAST, MOST = 48, 24_000, 96_000
+# Copies seen for each image, but at least and, unless there are many images, at most so many: some three
+# minutes on two cores.
+EACH, LEAST, MOST, EACH_OF_MANY = 48, 24_000, 48_000, 32
+TRIAL = 4  # a trial sees a quarter of them
 N_FILTERS, N_WORDS = 16, 256
+
+
+class Variant(NamedTuple):
+    """What the network sees in training."""
+
+    colour: bool
+    mirror: bool
 
 
 class Tuned(NamedTuple):
@@ -62,53 +71,68 @@ def fit_network(
         max_side=SIDE,
         n_jobs=model.n_jobs,
         random_state=seed,
-    ).fit(squares)
+    ).fit(squares[:, 0])
     start = finetune.Start(unsupervised.filters_, unsupervised.codebook_)
-    n_seen = int(np.clip(EACH * len(squares), LEAST, MOST))
+    n_seen = copies_seen(len(squares))
 
-    def train(chosen: NDArray[np.intp], mirror: bool, n_seen: int, what: str) -> Network:
+    def train(chosen: NDArray[np.intp], variant: Variant, n_seen: int, what: str) -> Network:
         return finetune.train(
-            squares[chosen],
+            squares[chosen, : 3 if variant.colour else 1],
             y[chosen],
             start,
-            mirror=mirror,
+            mirror=variant.mirror,
             n_seen=n_seen,
             seed=seed,
             n_threads=n_threads,
             what=what,
         )
 
+    colour = bool((squares[:, 1:] != NEUTRAL).any())
     everyone = np.arange(len(y))
     parts = folds(y, N_FOLDS, seed)
     if not parts:  # too few images to learn from which copies help
-        network = train(everyone, False, n_seen, "fine-tuning")
+        network = train(everyone, Variant(colour, False), n_seen, "fine-tuning")
         return Tuned(network, (1.0, 1.0), everyone[:0], everyone[:0])
     known, held_out = parts[0]
     trials = []
-    for mirror in (False, True):
-        what = "fine-tuning, mirrored copies tried" if mirror else "fine-tuning, first trial"
-        network = train(known, mirror, n_seen // 3, what)
+    for variant in variants(colour):
+        what = f"fine-tuning, trial {len(trials) + 1}"
+        network = train(known, variant, n_seen // TRIAL, what)
         log_probabilities = network_answers(network, model, squares[held_out])
         weights = joint_weights(margins[held_out], log_probabilities, y[held_out])
         joined = join(margins[held_out], log_probabilities, weights)
-        trials.append((-_loss(joined, y[held_out]), mirror, weights, joined.argmax(axis=1)))
-    _, mirror, weights, answers = max(trials, key=lambda trial: trial[0])
-    return Tuned(train(everyone, mirror, n_seen, "fine-tuning"), weights, held_out, answers)
+        trials.append((-_loss(joined, y[held_out]), variant, weights, joined.argmax(axis=1)))
+    _, variant, weights, answers = max(trials, key=lambda trial: trial[0])
+    return Tuned(train(everyone, variant, n_seen, "fine-tuning"), weights, held_out, answers)
+
+
+def variants(colour: bool) -> list[Variant]:
+    """What is tried: the image as it is, its mirror image beside it, and without its colours."""
+    plain = Variant(colour, False)
+    return [plain, plain._replace(mirror=True)] + [plain._replace(colour=False)] * colour
+
+
+def copies_seen(n_images: int) -> int:
+    """How many copies of images the network sees in training."""
+    return min(max(EACH * n_images, LEAST), max(EACH_OF_MANY * n_images, MOST))
 
 
 def small_copies(model: Any, images: Images) -> NDArray[np.uint8]:
-    """All images as the network sees them, (n, SIDE, SIDE)."""
-    squares = np.empty((len(images), SIDE, SIDE), dtype=np.uint8)
+    """All images as the network sees them, (n, 3, SIDE, SIDE): grey and colours."""
+    squares = np.full((len(images), 3, SIDE, SIDE), NEUTRAL, dtype=np.uint8)
 
     def one(i: int) -> Any:
-        return square(model._checked_grey(images, i))
+        colours = images.opponents(i, model.settings_["max_side"])
+        return [square(plane) for plane in (model._checked_grey(images, i), *colours)]
 
-    for i, image in enumerate(
+    for i, (grey, *colours) in enumerate(
         track(model._in_parallel(one, range(len(images))), "small copies", len(images))
     ):
         # Pixels of more than 8 bits: the chain does not know their unit anyway.
-        top = 255 if image.dtype == np.uint8 else max(float(image.max()), 1e-12)
-        squares[i] = np.clip(np.rint(image * (255 / top)), 0, 255)
+        top = 255 if grey.dtype == np.uint8 else max(float(grey.max()), 1e-12)
+        squares[i, 0] = np.clip(np.rint(grey * (255 / top)), 0, 255)
+        if colours:
+            squares[i, 1:] = colours
     return squares
 
 

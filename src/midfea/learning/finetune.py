@@ -20,14 +20,14 @@ except ImportError:
     raise ImportError('finetune=True needs PyTorch: pip install "midfea[torch]"') from None
 
 from midfea.engines import gradients, kernels
-from midfea.learning.network import N_CELLS, STEP, WINDOW, Network
+from midfea.learning.network import N_CELLS, PIXELS, STEP, WINDOW, Network, standard
 from midfea.parallel import in_parallel
 from midfea.progress import track
 from midfea.stages.low_level import FLAT
 
 Tensor = Any
 
-NECK, SECOND, THIRD = 64, 128, 128
+NECK, PIXEL_MAPS, COLOURS, SECOND, THIRD = 64, 32, 64, 128, 128
 TEMPERATURE = 20.0
 BATCH = 64
 RATE = 2e-3
@@ -53,18 +53,18 @@ def train(
     n_threads: int,
     what: str = "fine-tuning",
 ) -> Network:
-    """A network that tells the classes of images (n, SIDE, SIDE), after `n_seen` copies of them."""
+    """A network that tells the classes of images (n, 1 or 3, SIDE, SIDE), after `n_seen` copies."""
     steps = max(1, n_seen // BATCH)
     before = torch.get_num_threads()
     torch.set_num_threads(n_threads)
     try:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            module = _Module(start, int(y.max()) + 1, n_threads).train()
+            module = _Module(start, squares.shape[1], int(y.max()) + 1, n_threads).train()
             groups = [{"params": [p], "weight_decay": 1e-4 * (p.ndim > 1)} for p in module.parameters()]
             optimizer = torch.optim.AdamW(groups, lr=RATE)
             schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, RATE, steps, pct_start=0.2)
-            images = torch.as_tensor(squares).float()[:, None]
+            images = torch.as_tensor(squares).float()
             labels = torch.as_tensor(y).long()
             for chosen in track(_batches(len(images), steps), what, steps):
                 copies = augmented(images[chosen], mirror)
@@ -90,7 +90,7 @@ def _batches(n: int, steps: int) -> Any:
 
 
 def augmented(images: Tensor, mirror: bool) -> Tensor:
-    """Copies (n, 1, height, width), each moved at random; what comes in from outside is mirrored."""
+    """Copies (n, planes, height, width), each moved at random; what comes in is mirrored."""
     n = len(images)
 
     def spread(by: float) -> Tensor:
@@ -135,7 +135,7 @@ class _PooledMaps(torch.autograd.Function):
 class _Module(nn.Module):
     """`Network` while it is trained."""
 
-    def __init__(self, start: Start, n_classes: int, n_threads: int) -> None:
+    def __init__(self, start: Start, n_planes: int, n_classes: int, n_threads: int) -> None:
         super().__init__()
         self.n_threads = n_threads
         n_filters, n_words = len(start.filters), len(start.words)
@@ -146,11 +146,15 @@ class _Module(nn.Module):
         self.temperature = nn.Parameter(torch.tensor(math.log(TEMPERATURE)))
         self.neck = nn.Conv2d(n_words, NECK, 1, bias=False)
         nn.init.normal_(self.neck.weight, std=n_words**-0.5)
-        self.second = nn.Conv2d(NECK, SECOND, 3, padding=1, bias=False)
+        self.pixels = nn.Conv2d(n_planes, PIXEL_MAPS, PIXELS, 2, padding=PIXELS // 2, bias=False)
+        self.pixels_norm = nn.BatchNorm2d(PIXEL_MAPS)
+        self.colours = nn.Conv2d(PIXEL_MAPS, COLOURS, 3, padding=1, bias=False)
+        self.colours_norm = nn.BatchNorm2d(COLOURS)
+        self.second = nn.Conv2d(NECK + COLOURS, SECOND, 3, padding=1, bias=False)
         self.second_norm = nn.BatchNorm2d(SECOND)
         self.third = nn.Conv2d(SECOND, THIRD, 3, padding=1, bias=False)
         self.third_norm = nn.BatchNorm2d(THIRD)
-        for layer in (self.second, self.third):
+        for layer in (self.pixels, self.colours, self.second, self.third):
             nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
         self.drop = nn.Dropout(0.3)
         self.gain = nn.Parameter(torch.tensor(math.log(24.0)))
@@ -162,11 +166,18 @@ class _Module(nn.Module):
         codes = self.codes(_PooledMaps.apply(self.filters, images, self.n_threads))
         size = codes.square().sum(dim=1).mean(dim=(1, 2)) + 1e-9
         maps = self.neck(codes * size.rsqrt()[:, None, None, None])
+        maps = torch.cat([maps, self.path(images)], dim=1)
         maps = functional.relu(self.second_norm(self.second(maps)))
         maps = functional.max_pool2d(maps, 2, ceil_mode=True)
         maps = functional.relu(self.third_norm(self.third(maps)))
         features = [functional.normalize(pooled(part)) for part in (codes, maps)]
         return self.linear(self.drop(torch.cat(features, dim=1)) * self.gain.exp())
+
+    def path(self, images: Tensor) -> Tensor:
+        """From the pixels to maps with a place for each descriptor."""
+        maps = functional.relu(self.pixels_norm(self.pixels(standard(images))))
+        maps = self.colours_norm(self.colours(functional.max_pool2d(maps, 2)))
+        return functional.avg_pool2d(functional.relu(maps), 2, 1)
 
     def codes(self, maps: Tensor) -> Tensor:
         """Softmax over the words' likeness (cosine) to each descriptor."""
@@ -191,6 +202,8 @@ class _Module(nn.Module):
             return matrix, norm.bias - norm.running_mean * factor
 
         with torch.no_grad():
+            pixels, pixels_bias = layer(self.pixels.weight, self.pixels_norm)
+            colours, colours_bias = layer(self.colours.weight, self.colours_norm)
             second, second_bias = layer(self.second.weight, self.second_norm)
             third, third_bias = layer(self.third.weight, self.third_norm)
             found = {
@@ -199,6 +212,10 @@ class _Module(nn.Module):
                 "bias": self.bias,
                 "temperature": self.temperature.exp(),
                 "neck": self.neck.weight[:, :, 0, 0].T,
+                "pixels": pixels,
+                "pixels_bias": pixels_bias,
+                "colours": colours,
+                "colours_bias": colours_bias,
                 "second": second,
                 "second_bias": second_bias,
                 "third": third,

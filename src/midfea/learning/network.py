@@ -1,8 +1,9 @@
 """The fine-tuned chain: a small network that begins as Section 2's features, run without torch.
 
 image of SIDE x SIDE pixels -> soft convolution, 2x2 maxima, descriptors of WINDOW x WINDOW places (at
-every second place) -> soft codes -> a second and a third layer over the maps of codes -> maxima in the
-cells of a pyramid, of the codes and of the third layer -> a linear classifier.
+every second place) -> soft codes -> a second and a third layer over the maps of codes, and over those of
+a short path from the pixels and their colours -> maxima in the cells of a pyramid, of the codes and of
+the third layer -> a linear classifier.
 """
 
 from __future__ import annotations
@@ -17,12 +18,14 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 from scipy.special import log_softmax, softmax
 
+from midfea.arrays import namespace
 from midfea.engines.chain import Chain
-from midfea.images import Grey, resize
+from midfea.images import NEUTRAL, Grey, resize
 
 Floats = NDArray[np.float32]
+Planes = NDArray[np.uint8]  # (1 or 3, SIDE, SIDE): grey, and how red and how yellow, `images.opponents`
 
-SIDE, WINDOW, STEP = 64, 4, 2
+SIDE, WINDOW, STEP, PIXELS = 64, 4, 2, 5
 N_CELLS = 21  # of the pyramid
 
 
@@ -35,7 +38,11 @@ class Network:
     bias: Floats  # (n_words,)
     temperature: Floats  # (), by which likenesses are multiplied before the softmax
     neck: Floats  # (n_words, n_neck)
-    second: Floats  # (9 n_neck, n_second)
+    pixels: Floats  # (PIXELS^2 n_planes, n_pixels)
+    pixels_bias: Floats
+    colours: Floats  # (9 n_pixels, n_colours)
+    colours_bias: Floats
+    second: Floats  # (9 (n_neck + n_colours), n_second)
     second_bias: Floats
     third: Floats  # (9 n_second, n_third)
     third_bias: Floats
@@ -48,26 +55,39 @@ class Network:
         """What an engine needs to describe images."""
         return Chain(self.filters, padding="same", pairs=False, window=WINDOW)
 
+    @property
+    def n_planes(self) -> int:
+        """1 if colours do not count, else 3."""
+        return len(self.pixels) // PIXELS**2
+
     def log_probabilities(
-        self, greys: Iterable[Grey], describe: Callable[[Grey, Chain], Floats]
+        self, images: Iterable[Planes], describe: Callable[[Grey, Chain], Floats]
     ) -> NDArray[np.float64]:
         """Of each class, (n, n_classes); `describe` is an engine's."""
-        return np.stack([self._of_image(square(grey), describe) for grey in greys])
+        return np.stack([self._of_image(image[: self.n_planes], describe) for image in images])
 
-    def _of_image(self, image: Grey, describe: Callable[[Grey, Chain], Floats]) -> NDArray[np.float64]:
-        views: list[Any] = [image, np.ascontiguousarray(image[:, ::-1])] if self.mirror else [image]
-        scores = [self.scores(describe(view, self.chain)) for view in views]
+    def _of_image(self, image: Planes, describe: Callable[[Grey, Chain], Floats]) -> NDArray[np.float64]:
+        views: list[Any] = [image, np.ascontiguousarray(image[..., ::-1])] if self.mirror else [image]
+        scores = [self.scores(view, describe(view[0], self.chain)) for view in views]
         return np.mean([log_softmax(each) for each in scores], axis=0)
 
-    def scores(self, descriptors: Floats) -> NDArray[np.float64]:
-        """Decision values of one image, from all its descriptors."""
+    def scores(self, image: Planes, descriptors: Floats) -> NDArray[np.float64]:
+        """Decision values of one image, from its pixels and all its descriptors."""
         likeness = descriptors[::STEP, ::STEP] @ self.words.T
         codes = softmax(float(self.temperature) * likeness + self.bias, axis=2)
         maps = (codes / np.sqrt(np.square(codes).sum(axis=2).mean() + 1e-9)) @ self.neck
+        maps = np.concatenate([maps, self._path(image)], axis=2)
         maps = _layer(maps, self.second, self.second_bias)
         maps = _layer(_shrunk(maps, 2), self.third, self.third_bias)
         features = np.concatenate([_unit(pooled(codes)), _unit(pooled(maps))])
         return np.asarray(features @ self.weights + self.intercept, dtype=np.float64)
+
+    def _path(self, image: Planes) -> Floats:
+        """From the pixels to maps with a place for each descriptor, at the middle of its window."""
+        maps = standard(image.astype(np.float32)[None])[0].transpose(1, 2, 0)
+        maps = _shrunk(_layer(maps, self.pixels, self.pixels_bias, PIXELS, 2), 2)
+        maps = _layer(maps, self.colours, self.colours_bias)
+        return (maps[1:, 1:] + maps[1:, :-1] + maps[:-1, 1:] + maps[:-1, :-1]) / 4
 
     @classmethod
     def names(cls) -> list[str]:
@@ -81,6 +101,7 @@ class Network:
     def expected_shapes(self, n_classes: int) -> dict[str, tuple[int, ...]]:
         """The shapes that the arrays must have to fit together."""
         n_filters, n_words, n_neck = len(self.filters), len(self.words), self.neck.shape[-1]
+        n_pixels, n_colours = self.pixels.shape[-1], self.colours.shape[-1]
         n_second, n_third = self.second.shape[-1], self.third.shape[-1]
         return {
             "filters": (n_filters, *self.filters.shape[-1:] * 2),
@@ -88,7 +109,11 @@ class Network:
             "bias": (n_words,),
             "temperature": (),
             "neck": (n_words, n_neck),
-            "second": (9 * n_neck, n_second),
+            "pixels": (PIXELS**2 * (3 if self.n_planes == 3 else 1), n_pixels),
+            "pixels_bias": (n_pixels,),
+            "colours": (9 * n_pixels, n_colours),
+            "colours_bias": (n_colours,),
+            "second": (9 * (n_neck + n_colours), n_second),
             "second_bias": (n_second,),
             "third": (9 * n_second, n_third),
             "third_bias": (n_third,),
@@ -98,9 +123,15 @@ class Network:
         }
 
 
-def square(grey: Grey) -> Grey:
-    """The image as the network sees it, whatever its shape was."""
-    return resize(grey, (SIDE, SIDE))
+def square(plane: Grey) -> Grey:
+    """An image, or one of its colours, as the network sees it, whatever its shape was."""
+    return resize(plane, (SIDE, SIDE))
+
+
+def standard(images: Any) -> Any:
+    """Planes (n, 1 or 3, height, width) in the range that the path from the pixels expects."""
+    xp = namespace(images)
+    return xp.concatenate([(images[:, :1] - 127) / 64, (images[:, 1:] - NEUTRAL) / 32], axis=1)
 
 
 def pooled(maps: Floats) -> Floats:
@@ -121,11 +152,13 @@ def _shrunk(maps: Floats, factor: int) -> Floats:
     return whole.reshape(height, factor, width, factor, -1).max(axis=(1, 3))
 
 
-def _layer(maps: Floats, weights: Floats, bias: Floats) -> Floats:
-    """3x3 places times weights, and what is above zero."""
-    height, width = maps.shape[:2]
-    framed = np.pad(maps, ((1, 1), (1, 1), (0, 0)))
-    places = sliding_window_view(framed, (3, 3), axis=(0, 1)).transpose(0, 1, 3, 4, 2)
+def _layer(maps: Floats, weights: Floats, bias: Floats, size: int = 3, step: int = 1) -> Floats:
+    """size x size places times weights, and what is above zero."""
+    frame = size // 2
+    framed = np.pad(maps, ((frame, frame), (frame, frame), (0, 0)))
+    windows = sliding_window_view(framed, (size, size), axis=(0, 1))[::step, ::step]
+    places = windows.transpose(0, 1, 3, 4, 2)
+    height, width = places.shape[:2]
     return np.maximum(places.reshape(height * width, -1) @ weights + bias, 0).reshape(height, width, -1)
 
 
