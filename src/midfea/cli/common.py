@@ -73,7 +73,8 @@ def read_for(model: Any, paths: Sequence[Path]) -> tuple[list[Any], list[Path], 
     """Images as the model wants them, their files, and the files left out."""
     from midfea.datasets.folder import read_images
 
-    return read_images(list(paths), model.settings_["max_side"], model.min_side)
+    images, kept, skipped = read_images(list(paths), model.settings_["max_side"], model.min_side)
+    return (kept if getattr(model, "reads_files", False) else images), kept, skipped
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

@@ -48,7 +48,12 @@ def describe(model: Any) -> dict[str, Any]:
         "min_side": model.min_side,
     }
     if isinstance(model, MidFeaClassifier):
-        about |= {"classes": model.classes_.tolist(), "classes_kind": model.classes_.dtype.kind}
+        tuned = getattr(model, "network_", None)
+        about |= {
+            "classes": model.classes_.tolist(),
+            "classes_kind": model.classes_.dtype.kind,
+            "colour": tuned is not None and tuned.n_planes == 3,
+        }
     return about
 
 
@@ -76,8 +81,11 @@ def _features(images: Value, model: Any) -> tuple[Value, Value | None]:
         codes = chain.pooled(grey, scales, model._chain).reshape(-1)
         results = [chain.project_sparse(codes, model.projection_) if sparse else codes]
         if tuned is not None:
-            answer = network.log_probabilities(pixels.resize(grey, to_square), tuned)
-            results.append(answer.reshape(-1))
+            colours = pixels.to_opponents(image) if tuned.n_planes == 3 else []
+            if weights is not None:
+                colours = [pixels.resize(plane, weights) for plane in colours]
+            squares = [pixels.resize(plane, to_square) for plane in (grey, *colours)]
+            results.append(network.log_probabilities(squares, tuned).reshape(-1))
         return results
 
     codes, *answers = g.scan(one_image, images)

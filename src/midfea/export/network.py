@@ -6,30 +6,32 @@ import numpy as np
 
 from midfea.export.descriptors import describe
 from midfea.export.graph import Floats, Value
-from midfea.learning.network import SIDE, STEP, Network
+from midfea.images import NEUTRAL
+from midfea.learning.network import PIXELS, SIDE, STEP, Network
 
 LAST = np.iinfo(np.int64).max
 
 
-def log_probabilities(image: Value, network: Network) -> Value:
-    """Of each class, (1, n_classes), for a copy of SIDE x SIDE pixels; the mean with its mirror."""
-    g = image.graph
-    answer = g.op("LogSoftmax", scores(image, network), axis=1)
+def log_probabilities(planes: list[Value], network: Network) -> Value:
+    """Of each class, (1, n_classes), for planes of SIDE x SIDE pixels; the mean with their mirror."""
+    g = planes[0].graph
+    answer = g.op("LogSoftmax", scores(planes, network), axis=1)
     if not network.mirror:
         return answer
-    mirrored = image.cut([1], [-1], [-LAST], [-1])
+    mirrored = [plane.cut([1], [-1], [-LAST], [-1]) for plane in planes]
     return (answer + g.op("LogSoftmax", scores(mirrored, network), axis=1)) * 0.5
 
 
-def scores(image: Value, network: Network) -> Value:
+def scores(planes: list[Value], network: Network) -> Value:
     """`Network.scores`, (1, n_classes)."""
-    g = image.graph
-    descriptors = describe(image, network.chain).cut((0, 1), (0, 0), (LAST, LAST), (STEP, STEP))
+    g = planes[0].graph
+    descriptors = describe(planes[0], network.chain).cut((0, 1), (0, 0), (LAST, LAST), (STEP, STEP))
     likeness = descriptors @ np.ascontiguousarray(network.words.T)
     codes = g.op("Softmax", likeness * float(network.temperature) + network.bias, axis=2)
     strength = codes.reduce("SumSquare", 2).reduce("Mean")
     maps = (codes / g.op("Sqrt", strength + 1e-9)) @ network.neck
-    maps = _layer(_channels_first(maps), network.second, network.second_bias)
+    maps = g.join([_channels_first(maps), _path(planes, network)], np.float32, axis=1)
+    maps = _layer(maps, network.second, network.second_bias)
     maps = _layer(_shrunk(maps, 2), network.third, network.third_bias)
     side = -(-network.chain.grid((SIDE, SIDE))[0] // STEP)
     features = g.join(
@@ -40,15 +42,27 @@ def scores(image: Value, network: Network) -> Value:
     return features @ network.weights + network.intercept
 
 
+def _path(planes: list[Value], network: Network) -> Value:
+    """`Network._path`: from the pixels, and their colours, to maps with a place for each descriptor."""
+    g = planes[0].graph
+    grey, *colours = (plane.unsqueeze(0, 1) for plane in planes)
+    standard = [(grey - 127) / 64, *((plane - NEUTRAL) / 32 for plane in colours)]
+    maps = g.join(standard, np.float32, axis=1)
+    maps = _shrunk(_layer(maps, network.pixels, network.pixels_bias, PIXELS, 2), 2)
+    maps = _layer(maps, network.colours, network.colours_bias)
+    return g.op("AveragePool", maps, kernel_shape=[2, 2])
+
+
 def _channels_first(maps: Value) -> Value:
     """(height, width, channels) as convolutions want it: (1, channels, height, width)."""
     return maps.transpose(2, 0, 1).unsqueeze(0)
 
 
-def _layer(maps: Value, weights: Floats, bias: Floats) -> Value:
+def _layer(maps: Value, weights: Floats, bias: Floats, size: int = 3, step: int = 1) -> Value:
     g = maps.graph
-    kernels = weights.reshape(3, 3, -1, weights.shape[1]).transpose(3, 2, 0, 1)
-    return g.op("Relu", g.op("Conv", maps, np.ascontiguousarray(kernels), bias, pads=[1] * 4))
+    kernels = weights.reshape(size, size, -1, weights.shape[1]).transpose(3, 2, 0, 1)
+    settings = {"pads": [size // 2] * 4, "strides": [step] * 2}
+    return g.op("Relu", g.op("Conv", maps, np.ascontiguousarray(kernels), bias, **settings))
 
 
 def _shrunk(maps: Value, factor: int) -> Value:

@@ -41,6 +41,17 @@ def to_grey(image: Value) -> Value:
     return image.graph.op("Floor", rounded)
 
 
+def to_opponents(image: Value) -> list[Value]:
+    """`images.opponents`, also of grey pixels: red against green, yellow against blue."""
+    g = image.graph
+    axes = np.array([[1, -1, 0], [1, 1, -2]], dtype=np.float32)
+    planes = []
+    for weights, whole in zip(axes, (2, 4), strict=True):
+        share = g.op("Floor", (image.to(np.float32) @ weights + whole / 2) / whole)
+        planes.append(g.op("Clip", share + images.NEUTRAL, 0.0, 255.0))
+    return planes
+
+
 def size_within(size: Size, max_side: int | None) -> Size:
     """`images.fit_within`."""
     if max_side is None:

@@ -62,6 +62,7 @@ class OnnxClassifier:
         self.classes_: NDArray[Any] = np.array(about["classes"], dtype=KINDS[about["classes_kind"]])
         self.settings_ = {"max_side": about["max_side"]}
         self.min_side = int(about["min_side"])
+        self.reads_files = self._colour = bool(about["colour"])  # reduced copies have lost the colours
 
     def predict_proba(self, images: Any) -> NDArray[np.float64]:
         """Probability of each class, (n, n_classes), columns in the order of `classes_`."""
@@ -76,6 +77,8 @@ class OnnxClassifier:
 
     def _of_image(self, images: Images, index: int) -> NDArray[np.float64]:
         pixels = images[index]
+        if self._colour and pixels.ndim == 2 and images.opponents(index):
+            raise ImageError(f"{images.name(index)} was reduced already: give the names of files")
         shape, max_side = pixels.shape[:2], self.settings_["max_side"]
         if max_side is not None and max(shape) > max_side:
             shape = scaled_shape(shape, max_side / max(shape))
