@@ -49,6 +49,7 @@ def main() -> None:
         message = " ".join(str(error).split())
         print(f"midfea: error: {message}", file=sys.stderr)
         sys.exit(1)
-    except KeyboardInterrupt:
-        print("midfea: interrupted, no unfinished file is left", file=sys.stderr)
-        sys.exit(130)
+    except SystemExit as ended:
+        if ended.code == 130:  # what typer makes of Ctrl-C
+            print("midfea: interrupted, no unfinished file is left", file=sys.stderr)
+        raise
