@@ -3,9 +3,9 @@
 python benchmarks/evidence.py [--n-per-class 120] [--size 150] [--preset fast] [--seed 0]
 
 Half of the images train. For each rightly answered image of the other half: the share of the positive
-evidence that lies in the defect's box, the box's share of the area, and how many times larger the first is.
-No map can reach more than 1 / area times; the mean of that is printed too. The size is the one in which
-models see photos.
+evidence that lies in the defect's box, the box's share of the area, and how many times larger the first
+is. No map can reach more than 1 / area times; the mean of that is printed too. The size is the one in
+which models see photos.
 """
 
 from __future__ import annotations

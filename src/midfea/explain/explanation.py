@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -58,8 +59,8 @@ class Explanation:
     remainder : what rounding leaves
     words_for, words_against : the words with the largest contributions, largest first
     neurons : of the neuron-selectivity layer, or None
-    maps : the outputs of every stage, see `feature_maps`
     nearest : training images, if any were given
+    maps : the outputs of every stage, see `feature_maps`; computed when first asked for
     """
 
     image: Grey
@@ -76,8 +77,13 @@ class Explanation:
     words_for: tuple[Word, ...]
     words_against: tuple[Word, ...]
     neurons: Neurons | None
-    maps: dict[str, NDArray[Any]]
     nearest: Nearest | None
+    make_maps: Callable[[], dict[str, NDArray[Any]]] = field(repr=False)
+
+    @cached_property
+    def maps(self) -> dict[str, NDArray[Any]]:
+        """The outputs of every stage."""
+        return self.make_maps()
 
 
 def explain(
@@ -128,8 +134,8 @@ def explain(
             words_for=words(traced, n_words, grey.shape, 1),
             words_against=words(traced, n_words, grey.shape, -1),
             neurons=neurons,
-            maps=model.feature_maps(image),
             nearest=None if training is None else nearest(model, features[0], training),
+            make_maps=partial(model.feature_maps, image),
         )
 
 
