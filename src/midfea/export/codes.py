@@ -74,7 +74,8 @@ def _soft_weights(near: Value, chain: Chain) -> Value:
 def _llc_weights(near: Value, chain: Chain) -> Value:
     """A k x k positive definite system for each descriptor; such need no pivoting (Gauss and Jordan)."""
     g, k = near.graph, chain.n_neighbors
-    gram = (near @ near.transpose(0, 2, 1)).to(np.float64)
+    near = near.to(np.float64)  # the systems are nearly singular: in float32 the fourth digit is lost
+    gram = near @ near.transpose(0, 2, 1)
     trace = (gram * np.eye(k)).reduce("Sum", 1, 2)
     gram = gram + (trace * 1e-4 + 1e-12) * np.eye(k)
     ones = g.constant(np.ones((1, 1, 1))).expand(gram.side(0), k, 1)
