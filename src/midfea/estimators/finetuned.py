@@ -94,7 +94,7 @@ def fit_network(
         network = train(everyone, Variant(colour, False), n_seen, "fine-tuning")
         return Tuned(network, (1.0, 1.0), everyone[:0], everyone[:0])
     known, held_out = parts[0]
-    trials = []
+    trials: list[tuple[float, Variant, tuple[float, float], NDArray[np.intp]]] = []
     for variant in variants(colour):
         what = f"fine-tuning, trial {len(trials) + 1}"
         network = train(known, variant, n_seen // TRIAL, what)

@@ -87,7 +87,8 @@ class Network:
         maps = standard(image.astype(np.float32)[None])[0].transpose(1, 2, 0)
         maps = _shrunk(_layer(maps, self.pixels, self.pixels_bias, PIXELS, 2), 2)
         maps = _layer(maps, self.colours, self.colours_bias)
-        return (maps[1:, 1:] + maps[1:, :-1] + maps[:-1, 1:] + maps[:-1, :-1]) / 4
+        four = maps[1:, 1:] + maps[1:, :-1] + maps[:-1, 1:] + maps[:-1, :-1]
+        return np.asarray(four / 4, dtype=np.float32)
 
     @classmethod
     def names(cls) -> list[str]:
