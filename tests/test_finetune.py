@@ -92,7 +92,7 @@ def test_the_network_needs_no_torch_to_run(surfaces, n_planes):
     start = finetune.Start(
         rng.normal(size=(6, 7, 7)).astype(np.float32), rng.rand(30, 96).astype(np.float32)
     )
-    module = finetune._Module(start, n_planes, 4, 1)
+    module = finetune._Module(start, n_planes, 4)
     for layer in (module.pixels_norm, module.colours_norm, module.second_norm, module.third_norm):
         layer.running_mean.uniform_(-1, 1)
         layer.running_var.uniform_(0.5, 2)
@@ -102,11 +102,11 @@ def test_the_network_needs_no_torch_to_run(surfaces, n_planes):
     images = torch.as_tensor(squares).float()
     with torch.no_grad():
         theirs = torch.log_softmax(module.eval()(images), dim=1).numpy()
-    network = module.network(mirror=False)
+    network = module.network([module], mirror=False)
     for engine in ("cpu", "reference"):
         mine = network.log_probabilities(squares, get_engine(engine).describe)
         np.testing.assert_allclose(mine, theirs, atol=2e-3)
-    both = module.network(mirror=True).log_probabilities(squares, cpu.describe)
+    both = module.network([module], mirror=True).log_probabilities(squares, cpu.describe)
     mirrored = network.log_probabilities(squares[..., ::-1], cpu.describe)
     np.testing.assert_allclose(both, (mine + mirrored) / 2, atol=2e-3)
 
@@ -121,11 +121,13 @@ def test_training_learns(surfaces):
         n_filters=8, pairs=False, window=4, n_words=40, projection=None, random_state=0
     ).fit(squares[:, 0])
     start = finetune.Start(features.filters_, features.codebook_)
-    settings = {"mirror": True, "n_seen": 3200, "n_threads": 2}
-    network = finetune.train(squares, y, start, seed=0, **settings)
+    settings = {"mirror": True, "seed": 0}
+    network = finetune.train(squares, y, start, n_seen=3200, n_threads=2, **settings)
     answers = network.log_probabilities(squares, cpu.describe).argmax(axis=1)
     assert (answers == y).mean() > 0.8
     assert np.abs(network.filters - start.filters).max() > 1e-3  # the filters too
+    one, three = (finetune.train(squares, y, start, n_seen=200, n_threads=n, **settings) for n in (1, 3))
+    np.testing.assert_array_equal(one.weights, three.weights)
 
 
 def test_finetuned_classifier(surfaces, few_steps, tmp_path):

@@ -5,6 +5,7 @@ Every image seen is a fresh copy: shifted, scaled, turned, and mirrored if mirro
 
 from __future__ import annotations
 
+import copy
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -30,6 +31,8 @@ Tensor = Any
 NECK, PIXEL_MAPS, COLOURS, SECOND, THIRD = 64, 32, 64, 128, 128
 TEMPERATURE = 20.0
 BATCH = 64
+PARTS = 4  # of a batch, each for one thread
+KEPT = 0.7  # share of the features that dropout leaves
 RATE = 2e-3
 SHIFT, SCALE, TURN = 0.1, 0.15, math.radians(10)
 
@@ -56,27 +59,62 @@ def train(
     """A network that tells the classes of images (n, 1 or 3, SIDE, SIDE), after `n_seen` copies."""
     steps = max(1, n_seen // BATCH)
     before = torch.get_num_threads()
-    torch.set_num_threads(n_threads)
+    torch.set_num_threads(1)
     try:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            module = _Module(start, squares.shape[1], int(y.max()) + 1, n_threads).train()
-            groups = [{"params": [p], "weight_decay": 1e-4 * (p.ndim > 1)} for p in module.parameters()]
-            optimizer = torch.optim.AdamW(groups, lr=RATE)
+            module = _Module(start, squares.shape[1], int(y.max()) + 1).train()
+            parameters = list(module.parameters())
+            groups = [{"params": [p], "weight_decay": 1e-4 * (p.ndim > 1)} for p in parameters]
+            optimizer = torch.optim.AdamW(groups, lr=RATE, foreach=True)
             schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, RATE, steps, pct_start=0.2)
-            images = torch.as_tensor(squares).float()
+            images = torch.as_tensor(squares)
             labels = torch.as_tensor(y).long()
-            for chosen in track(_batches(len(images), steps), what, steps):
-                copies = augmented(images[chosen], mirror)
-                scores = module(copies)
-                loss = functional.cross_entropy(scores, labels[chosen], label_smoothing=0.1)
-                optimizer.zero_grad()
-                loss.backward()
+            workers = [_Worker(twin, seed + i) for i, twin in enumerate(_twins(module))]
+
+            for batch in track(_batches(len(images), steps), what, steps):
+                for worker, part in zip(workers, batch.chunk(PARTS), strict=True):
+                    worker.given = images[part].float(), labels[part]
+                found = in_parallel(lambda i: workers[i].slopes(mirror), range(PARTS), n_threads)
+                for parameter, *each in zip(parameters, *found, strict=True):
+                    parameter.grad = sum(each) / PARTS
                 optimizer.step()
                 schedule.step()
-            return module.network(mirror)
+            return _Module.network([worker.module for worker in workers], mirror)
     finally:
         torch.set_num_threads(before)
+
+
+class _Worker:
+    """Computes the slopes of a part of each batch, alone in its thread.
+
+    torch's own threads meet after every operation, thousands of times in a second, and wait for each
+    other whenever another program needs the core. These meet once for a batch. What is drawn at random
+    comes from the part's own generator: the result is the same for any number of threads.
+    """
+
+    def __init__(self, module: _Module, seed: int) -> None:
+        self.module = module
+        self.parameters = list(module.parameters())
+        self.random = torch.Generator().manual_seed(seed)
+        self.given: tuple[Tensor, Tensor] | None = None
+
+    def slopes(self, mirror: bool) -> Any:
+        """Of the loss of the images and labels given, for each parameter."""
+        assert self.given is not None
+        images, labels = self.given
+        scores = self.module(augmented(images, mirror, self.random), self.random)
+        loss = functional.cross_entropy(scores, labels, label_smoothing=0.1)
+        return torch.autograd.grad(loss, self.parameters)
+
+
+def _twins(module: _Module) -> list[_Module]:
+    """The module, and others with the same parameters that keep statistics of their own."""
+    twins = [module] + [copy.deepcopy(module) for _ in range(PARTS - 1)]
+    for twin in twins[1:]:
+        for mine, theirs in zip(module.modules(), twin.modules(), strict=True):
+            theirs._parameters = mine._parameters
+    return twins
 
 
 def _batches(n: int, steps: int) -> Any:
@@ -89,15 +127,15 @@ def _batches(n: int, steps: int) -> Any:
         order = order[BATCH:]
 
 
-def augmented(images: Tensor, mirror: bool) -> Tensor:
+def augmented(images: Tensor, mirror: bool, random: Tensor = None) -> Tensor:
     """Copies (n, planes, height, width), each moved at random; what comes in is mirrored."""
     n = len(images)
 
     def spread(by: float) -> Tensor:
-        return (torch.rand(n) * 2 - 1) * by
+        return (torch.rand(n, generator=random) * 2 - 1) * by
 
     angle, size, aspect = spread(TURN), spread(SCALE).exp(), spread(0.3 * SCALE).exp()
-    side = torch.where(torch.rand(n) < 0.5, -1.0, 1.0) if mirror else torch.ones(n)
+    side = torch.where(torch.rand(n, generator=random) < 0.5, -1.0, 1.0) if mirror else torch.ones(n)
     cosine, sine = angle.cos(), angle.sin()
     rows = [
         torch.stack([cosine * size * aspect * side, -sine * size, spread(2 * SHIFT)], dim=1),
@@ -111,33 +149,31 @@ class _PooledMaps(torch.autograd.Function):
     """Soft convolution and 2x2 maxima of images, by the cpu engine's kernels."""
 
     @staticmethod
-    def forward(ctx: Any, filters: Tensor, images: Tensor, n_threads: int) -> Tensor:
+    def forward(ctx: Any, filters: Tensor, images: Tensor) -> Tensor:
         pixels, taps = images[:, 0].numpy(), filters.detach().numpy()
         levels = [FLAT * float(image.max()) for image in pixels]
-        ctx.given = pixels, taps, levels, n_threads
-
-        def one(i: int) -> Any:
-            return kernels.soft_convolution_pooled(pixels[i], taps, True, True, levels[i], 0.0)
-
-        return torch.as_tensor(np.stack(list(in_parallel(one, range(len(pixels)), n_threads))))
+        ctx.given = pixels, taps, levels
+        maps = [
+            kernels.soft_convolution_pooled(image, taps, True, True, level, 0.0)
+            for image, level in zip(pixels, levels, strict=True)
+        ]
+        return torch.as_tensor(np.stack(maps))
 
     @staticmethod
     def backward(ctx: Any, slopes: Tensor) -> Any:
-        pixels, taps, levels, n_threads = ctx.given
-        given = slopes.contiguous().numpy()
-
-        def one(i: int) -> Any:
-            return gradients.filters_gradient(pixels[i], taps, True, True, levels[i], given[i])
-
-        return torch.as_tensor(sum(in_parallel(one, range(len(pixels)), n_threads))), None, None
+        pixels, taps, levels = ctx.given
+        found = [
+            gradients.filters_gradient(image, taps, True, True, level, slope)
+            for image, level, slope in zip(pixels, levels, slopes.contiguous().numpy(), strict=True)
+        ]
+        return torch.as_tensor(sum(found)), None
 
 
 class _Module(nn.Module):
     """`Network` while it is trained."""
 
-    def __init__(self, start: Start, n_planes: int, n_classes: int, n_threads: int) -> None:
+    def __init__(self, start: Start, n_planes: int, n_classes: int) -> None:
         super().__init__()
-        self.n_threads = n_threads
         n_filters, n_words = len(start.filters), len(start.words)
         self.filters = nn.Parameter(torch.tensor(start.filters))
         words = torch.tensor(start.words).reshape(n_words, WINDOW, WINDOW, n_filters)
@@ -156,22 +192,23 @@ class _Module(nn.Module):
         self.third_norm = nn.BatchNorm2d(THIRD)
         for layer in (self.pixels, self.colours, self.second, self.third):
             nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
-        self.drop = nn.Dropout(0.3)
         self.gain = nn.Parameter(torch.tensor(math.log(24.0)))
         self.linear = nn.Linear(N_CELLS * (n_words + THIRD), n_classes)
         nn.init.zeros_(self.linear.weight)
         nn.init.zeros_(self.linear.bias)
 
-    def forward(self, images: Tensor) -> Tensor:
-        codes = self.codes(_PooledMaps.apply(self.filters, images, self.n_threads))
+    def forward(self, images: Tensor, random: Tensor = None) -> Tensor:
+        codes = self.codes(_PooledMaps.apply(self.filters, images))
         size = codes.square().sum(dim=1).mean(dim=(1, 2)) + 1e-9
         maps = self.neck(codes * size.rsqrt()[:, None, None, None])
         maps = torch.cat([maps, self.path(images)], dim=1)
         maps = functional.relu(self.second_norm(self.second(maps)))
         maps = functional.max_pool2d(maps, 2, ceil_mode=True)
         maps = functional.relu(self.third_norm(self.third(maps)))
-        features = [functional.normalize(pooled(part)) for part in (codes, maps)]
-        return self.linear(self.drop(torch.cat(features, dim=1)) * self.gain.exp())
+        features = torch.cat([functional.normalize(pooled(part)) for part in (codes, maps)], dim=1)
+        if self.training:  # dropout
+            features = features * (torch.rand(features.shape, generator=random) < KEPT) / KEPT
+        return self.linear(features * self.gain.exp())
 
     def path(self, images: Tensor) -> Tensor:
         """From the pixels to maps with a place for each descriptor."""
@@ -193,19 +230,24 @@ class _Module(nn.Module):
     def unit_words(self) -> Tensor:
         return self.words / (self.words.flatten(1).norm(dim=1)[:, None, None, None] + 1e-6)
 
-    def network(self, mirror: bool) -> Network:
+    @staticmethod
+    def network(twins: list[_Module], mirror: bool) -> Network:
         """The weights as they are used from now on: the batches' statistics are part of the layers."""
+        self = twins[0]
 
-        def layer(weights: Tensor, norm: Any) -> tuple[Tensor, Tensor]:
-            factor = norm.weight / (norm.running_var + norm.eps).sqrt()
-            matrix = (weights * factor[:, None, None, None]).permute(2, 3, 1, 0).flatten(0, 2)
-            return matrix, norm.bias - norm.running_mean * factor
+        def layer(name: str) -> tuple[Tensor, Tensor]:
+            norms = [getattr(twin, f"{name}_norm") for twin in twins]
+            mean = sum(norm.running_mean for norm in norms) / len(norms)
+            variance = sum(norm.running_var for norm in norms) / len(norms)
+            factor = norms[0].weight / (variance + norms[0].eps).sqrt()
+            weights = getattr(self, name).weight * factor[:, None, None, None]
+            return weights.permute(2, 3, 1, 0).flatten(0, 2), norms[0].bias - mean * factor
 
         with torch.no_grad():
-            pixels, pixels_bias = layer(self.pixels.weight, self.pixels_norm)
-            colours, colours_bias = layer(self.colours.weight, self.colours_norm)
-            second, second_bias = layer(self.second.weight, self.second_norm)
-            third, third_bias = layer(self.third.weight, self.third_norm)
+            pixels, pixels_bias = layer("pixels")
+            colours, colours_bias = layer("colours")
+            second, second_bias = layer("second")
+            third, third_bias = layer("third")
             found = {
                 "filters": self.filters,
                 "words": self.unit_words().permute(0, 2, 3, 1).flatten(1),
