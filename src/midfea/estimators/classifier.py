@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import assert_all_finite, check_is_fitted, column_or_1d
@@ -53,8 +54,8 @@ class MidFeaClassifier(ClassifierMixin, MidFeaBase):
     cv_accuracy_ : share of the training images classified rightly by SVMs that did not see them
     held_out_predictions_ : what those SVMs said of each training image (not kept in model files)
     held_out_ : indices of the images that `cv_accuracy_` counts (not kept in model files)
-    held_out_probabilities_ : of the classes for each training image when it was held out, NaN where they
-        are not known, as after fine-tuning (not kept in model files)
+    held_out_probabilities_ : of the classes for each training image when it was held out (not kept in
+        model files)
     training_features_ : features of the training images, if `keep_features` was set (not kept in files)
     selectivity_ : the fitted `NeuronSelectivity`, or None
     temperature_ : factor that turns decision values into probabilities (softmax)
@@ -162,10 +163,11 @@ class MidFeaClassifier(ClassifierMixin, MidFeaBase):
         self.network_, self.network_weights_ = tuned.network, np.array(tuned.weights)
         self.temperature_ = 1.0  # the weights see to it
         if len(tuned.held_out):
-            self.cv_accuracy_ = float((tuned.answers == numbers[tuned.held_out]).mean())
-            self.held_out_predictions_[tuned.held_out] = self.classes_[tuned.answers]
+            answers = tuned.scores.argmax(axis=1)
+            self.cv_accuracy_ = float((answers == numbers[tuned.held_out]).mean())
+            self.held_out_predictions_[tuned.held_out] = self.classes_[answers]
             self.held_out_ = tuned.held_out
-            self.held_out_probabilities_ = np.full_like(self.held_out_probabilities_, np.nan)
+            self.held_out_probabilities_[tuned.held_out] = softmax(tuned.scores, axis=1)
 
     def _learn_layer(self, features: Any, numbers: Any) -> Callable[[Any], Any]:
         return partial(activations, self, fit_layer(self, features, numbers))

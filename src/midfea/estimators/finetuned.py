@@ -43,7 +43,7 @@ class Tuned(NamedTuple):
     network: Network
     weights: tuple[float, float]  # of the SVM's decision values and of the network's log-probabilities
     held_out: NDArray[np.intp]
-    answers: NDArray[np.intp]  # for those held out
+    scores: NDArray[np.float64]  # of those held out, joined
 
 
 def require_torch() -> None:
@@ -92,18 +92,18 @@ def fit_network(
     parts = folds(y, N_FOLDS, seed)
     if not parts:  # too few images to learn from which copies help
         network = train(everyone, Variant(colour, False), n_seen, "fine-tuning")
-        return Tuned(network, (1.0, 1.0), everyone[:0], everyone[:0])
+        return Tuned(network, (1.0, 1.0), everyone[:0], margins[:0])
     known, held_out = parts[0]
-    trials: list[tuple[float, Variant, tuple[float, float], NDArray[np.intp]]] = []
+    trials: list[tuple[float, Variant, tuple[float, float], NDArray[np.float64]]] = []
     for variant in variants(colour):
         what = f"fine-tuning, trial {len(trials) + 1}"
         network = train(known, variant, n_seen // TRIAL, what)
         log_probabilities = network_answers(network, model, squares[held_out])
         weights = joint_weights(margins[held_out], log_probabilities, y[held_out])
         joined = join(margins[held_out], log_probabilities, weights)
-        trials.append((-_loss(joined, y[held_out]), variant, weights, joined.argmax(axis=1)))
-    _, variant, weights, answers = max(trials, key=lambda trial: trial[0])
-    return Tuned(train(everyone, variant, n_seen, "fine-tuning"), weights, held_out, answers)
+        trials.append((-_loss(joined, y[held_out]), variant, weights, joined))
+    _, variant, weights, scores = max(trials, key=lambda trial: trial[0])
+    return Tuned(train(everyone, variant, n_seen, "fine-tuning"), weights, held_out, scores)
 
 
 def variants(colour: bool) -> list[Variant]:

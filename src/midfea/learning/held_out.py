@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from midfea.learning.linear_svm import (
     GRAM_LIMIT,
-    _gram,
-    _gram_product,
-    _solve,
-    _targets,
+    class_signs,
+    gram,
+    gram_product,
     margins_to_scores,
+    solve,
 )
 from midfea.progress import track
 
@@ -141,15 +141,15 @@ class _SharedSvm:
     """SVMs on parts of one set of samples, from one Gram matrix where that fits into memory."""
 
     def __init__(self, features: NDArray[Any], y: Indices, C: float) -> None:
-        self.features, self.targets, self.C = features, _targets(y), C
-        self.gram = _gram(features) if len(y) <= GRAM_LIMIT else None
+        self.features, self.targets, self.C = features, class_signs(y), C
+        self.gram = gram(features) if len(y) <= GRAM_LIMIT else None
 
     def scores(self, train: Indices, test: Indices) -> NDArray[np.float32]:
         """Of the test samples, a column for each class."""
         if self.gram is not None:
             product = self.gram[np.ix_(train, train)].__matmul__
-            alpha = _solve(product, self.targets[train], self.C)
+            alpha = solve(product, self.targets[train], self.C)
             return margins_to_scores(self.gram[np.ix_(test, train)] @ alpha)
         inputs = self.features[train]
-        alpha = _solve(_gram_product(inputs), self.targets[train], self.C)
+        alpha = solve(gram_product(inputs), self.targets[train], self.C)
         return margins_to_scores(self.features[test] @ (inputs.T @ alpha) + alpha.sum(axis=0))

@@ -41,7 +41,7 @@ def fit_linear_svm(
     is to the accuracy of the solution itself.
     """
     there = put(features)
-    alpha = _solve(_gram_product(there), put(_targets(y)), C)
+    alpha = solve(gram_product(there), put(class_signs(y)), C)
     return to_numpy(there.T @ alpha), to_numpy(alpha.sum(axis=0))
 
 
@@ -60,18 +60,18 @@ def held_out_margins(
     of features learned from samples and labels, that too is learned anew without the samples held
     out: activations of samples whose labels it has seen would promise too much.
     """
-    targets = _targets(y)
-    margins = np.full((len(Cs), *targets.shape), np.nan, dtype=np.float32)
-    shared = _gram(put(features)) if len(y) <= GRAM_LIMIT and learn_layer is None else None
+    signs = class_signs(y)
+    margins = np.full((len(Cs), *signs.shape), np.nan, dtype=np.float32)
+    shared = gram(put(features)) if len(y) <= GRAM_LIMIT and learn_layer is None else None
     for train, test in track(folds(y, n_folds, seed), "classifier", n_folds):
         if shared is not None:
             product, across = shared[np.ix_(train, train)].__matmul__, shared[np.ix_(test, train)]
         else:
             layer = learn_layer(features[train], y[train]) if learn_layer else np.asarray
             inputs, others = (put(layer(features[part])) for part in (train, test))
-            product = _gram_product(inputs)
+            product = gram_product(inputs)
         for row, C in zip(margins, Cs, strict=True):
-            alpha = _solve(product, put(targets[train]), C)
+            alpha = solve(product, put(signs[train]), C)
             if shared is not None:
                 found = across @ alpha
             else:
@@ -96,27 +96,27 @@ def folds(
     return [(np.sort(np.concatenate([usable[train], single])), usable[test]) for train, test in split]
 
 
-def _targets(y: NDArray[np.intp]) -> Floats:
+def class_signs(y: NDArray[np.intp]) -> Floats:
     """+1 for a sample's own class, -1 for the others; one column is enough for two classes."""
     n_classes = int(y.max()) + 1
     signs = 2 * (y[:, None] == np.arange(n_classes)) - 1
     return (signs[:, 1:] if n_classes == 2 else signs).astype(np.float32)
 
 
-def _gram(features: Array) -> Array:
+def gram(features: Array) -> Array:
     """X X^T + 1; the ones are the intercept's."""
     return features @ features.T + 1
 
 
-def _gram_product(features: Array) -> Product:
+def gram_product(features: Array) -> Product:
     """z -> (X X^T + 1) z"""
     n, p = features.shape
     if n <= GRAM_LIMIT and n < 2 * p:
-        return _gram(features).__matmul__
+        return gram(features).__matmul__
     return lambda z: features @ (features.T @ z) + z.sum(axis=0)
 
 
-def _solve(product: Product, targets: Array, C: float, tol: float = 1e-3) -> Array:
+def solve(product: Product, targets: Array, C: float, tol: float = 1e-3) -> Array:
     """Coefficients a (n, k) of the weights w = X^T a, every class's to its own accuracy.
 
     `tol` bounds the gradient's length relative to the length of w.
