@@ -63,8 +63,8 @@ def train_convnet(images: Any, y: Any, n_seen: int, mirror: bool, what: str) -> 
     return net.eval()
 
 
-def run_convnet(images: Any, y: Any, train: Any, test: Any) -> Any:
-    """Answers for the test images; mirroring is chosen on a quarter of the training images."""
+def run_convnet(images: Any, y: Any, train: Any) -> Callable[[Any], Any]:
+    """Trained; a function from test images to answers. Mirroring is chosen on a quarter held out."""
     pixels = torch.as_tensor((images.astype(np.float32) - 127) / 64)[:, None]
     labels = torch.as_tensor(y).long()
     n_seen = copies_seen(len(train))
@@ -75,8 +75,16 @@ def run_convnet(images: Any, y: Any, train: Any, test: Any) -> Any:
         with torch.no_grad():
             right.append(int((net(pixels[held_out]).argmax(dim=1) == labels[held_out]).sum()))
     net = train_convnet(pixels[train], labels[train], n_seen, right[1] > right[0], "convnet")
-    with torch.no_grad():
-        return torch.cat([net(part).argmax(dim=1) for part in pixels[test].split(256)]).numpy()
+
+    def answer(test: Any) -> Any:
+        with torch.no_grad():
+            return torch.cat([net(part).argmax(dim=1) for part in pixels[test].split(256)]).numpy()
+
+    return answer
+
+
+def learn_and_answer(images: Any, y: Any, train: Any, test: Any) -> Any:
+    return run_convnet(images, y, train)(test)
 
 
 def per_class(answers: Any, y: Any) -> float:
@@ -124,7 +132,7 @@ def main() -> None:
         for number, (train, test) in enumerate(splits):
             greys = Images(images)
             squares = np.stack([square(greys.grey(i)) for i in range(len(greys))])
-            methods = {"convnet": partial(run_convnet, squares, y, train, test)}
+            methods = {"convnet": partial(learn_and_answer, squares, y, train, test)}
             for finetune in (False, True):
                 model = MidFeaClassifier(preset=given.preset, C="cv", finetune=finetune, random_state=0)
                 title = given.preset + ", fine-tuned" * finetune

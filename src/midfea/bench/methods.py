@@ -121,7 +121,7 @@ def _midfea(preset: Any) -> Callable[..., Answer]:
     return learn
 
 
-def _with_svm(make: Callable[[list[Grey], int], Extract]) -> Callable[..., Answer]:
+def with_svm(make: Callable[[list[Grey], int], Extract]) -> Callable[..., Answer]:
     """Features that `make` learns from the training images, and a linear SVM."""
 
     def learn(images: list[Grey], labels: NDArray[Any], seed: int, n_threads: int) -> Answer:
@@ -187,9 +187,9 @@ def _sift(images: list[Grey], seed: int) -> Extract:
 
 # Titles and ways to learn, by name: (images, labels, seed, threads) -> a function from images to labels.
 METHODS: dict[str, tuple[str, Callable[..., Answer]]] = {
-    "pixels": ("raw pixels + SVM", _with_svm(_pixels)),
-    "hog": ("HOG + SVM", _with_svm(_hog)),
-    "sift": ("SIFT pyramid + SVM", _with_svm(_sift)),
+    "pixels": ("raw pixels + SVM", with_svm(_pixels)),
+    "hog": ("HOG + SVM", with_svm(_hog)),
+    "sift": ("SIFT pyramid + SVM", with_svm(_sift)),
     "paper": ("midfea paper", _midfea("paper")),
     "fast": ("midfea fast", _midfea("fast")),
     "best": ("midfea best", _midfea("best")),
