@@ -177,7 +177,8 @@ def test_what_is_tried():
     assert len(finetuned.variants(colour=False)) == 2
     assert len(set(finetuned.variants(colour=True))) == 3
     assert finetuned.copies_seen(10) == finetuned.LEAST
-    assert finetuned.copies_seen(2000) == 32 * 2000
+    assert finetuned.copies_seen(1500) == finetuned.copies_seen(2000) == finetuned.MOST
+    assert finetuned.copies_seen(3060) > finetuned.MOST
 
 
 def test_two_classes(surfaces, few_steps):
