@@ -76,7 +76,7 @@ def sum_of_parts(found: Explanation) -> str:
     if found.baseline:
         parts.append(f"baseline {found.baseline:+.3f}")
     if found.network_share:
-        parts.append(f"network {found.network_share:+.3f}")
+        parts.append(f"network {found.network_share:+.3f} (not on the map)")
     return f"Decision value for {found.label}: {found.decision:.3f} = {', '.join(parts)}"
 
 
