@@ -1,12 +1,12 @@
 """Exported models beside the library: the same answers? And how long does an image take?
 
-    python benchmarks/exported.py --data FOLDER [--only fast best]
+    python benchmarks/exported.py --data FOLDER [--only fast best] [--engines]
 
 FOLDER holds one folder of images for each class. 200 images train each model; 200 others, cut and
 enlarged at random so that their sizes differ, are answered by the library and by onnxruntime, on one
-thread each. "other" counts images whose probabilities differ by more than 1e-4, "engines" those on which
-the library's own engines, cpu and reference, do: where two words are equally near to a descriptor, to
-what float32 can tell, it is open which one is taken.
+thread each. "other" counts images whose probabilities differ by more than 1e-4; "engines", slow, those
+on which the library's own engines, cpu and reference, do: where two words are equally near to a point,
+to what float32 can tell, it is open which one is taken.
 """
 
 from __future__ import annotations
@@ -50,6 +50,7 @@ def main() -> None:
     )
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--only", nargs="+", choices=SETTINGS, default=list(SETTINGS))
+    parser.add_argument("--engines", action="store_true", help="compare the library's engines too")
     given = parser.parse_args()
     rng = np.random.RandomState(0)
     paths = find_images([given.data])
@@ -68,10 +69,10 @@ def main() -> None:
             images = fixed[200:]
         else:
             model.fit(known, labels)
-        print(f"{name:16} {compare(model, images)}", flush=True)
+        print(f"{name:16} {compare(model, images, given.engines)}", flush=True)
 
 
-def compare(model: Any, images: list[Any]) -> str:
+def compare(model: Any, images: list[Any], with_engines: bool) -> str:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.onnx"
         write_onnx(model, path)
@@ -84,14 +85,16 @@ def compare(model: Any, images: list[Any]) -> str:
         begun = time.perf_counter()
         answers.append(each.predict_proba(images))
         times.append((time.perf_counter() - begun) / len(images))
-    plain = copy(model)
-    plain.engine, plain.n_jobs = "reference", None
-    engines = (np.abs(plain.predict_proba(images) - answers[0]).max(axis=1) > 1e-4).sum()
+    engines = "-"
+    if with_engines:
+        plain = copy(model)
+        plain.engine, plain.n_jobs = "reference", None
+        engines = (np.abs(plain.predict_proba(images) - answers[0]).max(axis=1) > 1e-4).sum()
     same = (answers[0].argmax(axis=1) == answers[1].argmax(axis=1)).sum()
     apart = np.abs(answers[0] - answers[1]).max(axis=1)
     return (
         f"{same:3}/{len(images)} {np.median(apart):8.1e} {apart.max():8.1e} {(apart > 1e-4).sum():5} "
-        f"{engines:7} {1e3 * times[0]:6.1f} ms {1e3 * times[1]:6.1f} ms {size / 1e6:6.1f} MB"
+        f"{engines:>7} {1e3 * times[0]:6.1f} ms {1e3 * times[1]:6.1f} ms {size / 1e6:6.1f} MB"
     )
 
 
