@@ -21,8 +21,8 @@ def page() -> str:
     lines = [
         "# Reference",
         "",
-        "Made from the docstrings by `python docs/reference.py`. What users of scikit-learn expect of an",
-        "estimator (`get_params`, `set_params`, `clone`, pipelines) is there too.",
+        "Made from the docstrings by `python docs/reference.py`. What users of scikit-learn expect of",
+        "an estimator (`get_params`, `set_params`, `clone`, pipelines) is there too.",
         "",
     ]
     lines += ["## midfea", ""]
