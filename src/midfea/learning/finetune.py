@@ -57,7 +57,7 @@ def train(
     what: str = "fine-tuning",
 ) -> Network:
     """A network that tells the classes of images (n, 1 or 3, SIDE, SIDE), after `n_seen` copies."""
-    steps = max(1, n_seen // BATCH)
+    steps = max(10, n_seen // BATCH)  # OneCycleLR divides by zero when there are five
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
