@@ -4,8 +4,8 @@
         [-o pareto.png] [--json FILE]
 
 Same splits and same cores for all, training time included. DATA is as for `midfea reproduce`; the sets
-are those of benchmarks/rival.py, whose convnet this is. SIFT needs OpenCV, LBP scikit-image, fine-tuning
-and the convnet torch; what is not installed is left out, and said to be.
+are those of benchmarks/rival.py, whose convnet this is. Needs torch; SIFT needs OpenCV and LBP needs
+scikit-image, and each is left out, which is said, where that is not installed.
 """
 
 from __future__ import annotations
@@ -30,8 +30,7 @@ from midfea.stages import unit_length
 from midfea.thumbnails import eight_bits
 from rival import SETS, per_class, run_convnet
 
-NEEDS = {"sift": "cv2", "lbp": "skimage", "convnet": "torch", "fast, fine-tuned": "torch"}
-NEEDS["best, fine-tuned"] = "torch"
+NEEDS = {"sift": "cv2", "lbp": "skimage"}
 CELLS = 6
 
 

@@ -1,6 +1,4 @@
-"""The small convnet that one could train instead, beside ours: same splits, same cores, with the time.
-
-    python benchmarks/rival.py --data DATA [--sets sign-digits ...] [--splits 1] [--preset fast]
+"""The small convnet that one could train instead, and the sets on which pareto.py has it beside ours.
 
 The rival: five convolutions (32-64-64-128-128) with batch norm on 64x64 grey pixels; random shifts,
 scales, turns and, if that is better on a held-out quarter of the training images, mirroring; AdamW, one
@@ -9,11 +7,7 @@ cycle. Needs torch.
 
 from __future__ import annotations
 
-import argparse
-import json
-import time
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,14 +16,11 @@ import torch
 import torch.nn.functional as functional
 from torch import nn
 
-from midfea import MidFeaClassifier
 from midfea.datasets import load_folder
 from midfea.estimators.finetuned import copies_seen
-from midfea.images import Images
 from midfea.learning.finetune import BATCH, augmented
 from midfea.learning.linear_svm import folds
-from midfea.learning.network import square
-from midfea.progress import progress_bars, track
+from midfea.progress import track
 from midfea.reproduce.protocols import PROTOCOLS
 
 RATE = 5e-3
@@ -83,10 +74,6 @@ def run_convnet(images: Any, y: Any, train: Any) -> Callable[[Any], Any]:
     return answer
 
 
-def learn_and_answer(images: Any, y: Any, train: Any, test: Any) -> Any:
-    return run_convnet(images, y, train)(test)
-
-
 def per_class(answers: Any, y: Any) -> float:
     return 100 * float(np.mean([(answers[y == c] == c).mean() for c in np.unique(y)]))
 
@@ -116,50 +103,3 @@ def of_protocol(name: str) -> Callable[[Path, int], tuple[Any, Any, list[tuple[A
 
 SETS = {"sign-digits": sign_digits}
 SETS |= {name: of_protocol(name) for name in ("ar-face", "ar-gender", "yale-b", "caltech101")}
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS))
-    parser.add_argument("--splits", type=int, default=1)
-    parser.add_argument("--preset", default="fast")
-    parser.add_argument("--json", type=Path)
-    given = parser.parse_args()
-    rows = []
-    for name in given.sets:
-        images, y, splits = SETS[name](given.data, given.splits)
-        for number, (train, test) in enumerate(splits):
-            greys = Images(images)
-            squares = np.stack([square(greys.grey(i)) for i in range(len(greys))])
-            methods = {"convnet": partial(learn_and_answer, squares, y, train, test)}
-            for finetune in (False, True):
-                model = MidFeaClassifier(preset=given.preset, C="cv", finetune=finetune, random_state=0)
-                title = given.preset + ", fine-tuned" * finetune
-                methods[title] = partial(fit_predict, model, images, y, train, test)
-            for method, work in methods.items():
-                started = time.perf_counter()
-                with progress_bars():
-                    answers = work()
-                seconds = time.perf_counter() - started
-                row = {
-                    "set": name,
-                    "split": number,
-                    "method": method,
-                    "mean per-class accuracy": round(per_class(answers, y[test]), 2),
-                    "accuracy": round(100 * float((answers == y[test]).mean()), 2),
-                    "seconds, training and test": round(seconds, 1),
-                }
-                rows.append(row)
-                print(json.dumps(row), flush=True)
-    if given.json:
-        given.json.write_text(json.dumps(rows, indent=1) + "\n")
-
-
-def fit_predict(model: MidFeaClassifier, images: Any, y: Any, train: Any, test: Any) -> Any:
-    model.fit([images[i] for i in train], y[train])
-    return model.predict([images[i] for i in test])
-
-
-if __name__ == "__main__":
-    main()

@@ -12,15 +12,8 @@ from midfea.engines import get_engine
 from midfea.explain.spread import to_pixels
 from midfea.explain.trace import all_codes, trace
 from midfea.images import Images
+from small import SMALL
 
-SMALL = {
-    "n_filters": 4,
-    "n_words": 20,
-    "n_components": 40,
-    "n_samples": 600,
-    "random_state": 0,
-    "n_jobs": 1,
-}
 PARTITIONS = ("pyramid", (2, 3), {"size": 16, "step": 8})
 PROJECTIONS = ("random", "gaussian", "uniform", "pca", None)
 

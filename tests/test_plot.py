@@ -4,16 +4,9 @@ import numpy as np
 import pytest
 
 from midfea import MidFeaClassifier, load, plot
+from small import SMALL
 
 matplotlib = pytest.importorskip("matplotlib")
-SMALL = {
-    "n_filters": 4,
-    "n_words": 20,
-    "n_components": 40,
-    "n_samples": 600,
-    "random_state": 0,
-    "n_jobs": 1,
-}
 
 
 @pytest.fixture(scope="module")
