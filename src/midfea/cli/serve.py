@@ -1,0 +1,41 @@
+"""`midfea serve`: the teach page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
+
+
+def serve(
+    model: Annotated[
+        Path | None, typer.Argument(help="A model to open in the workspace.", show_default=False)
+    ] = None,
+    workspace: Annotated[
+        Path, typer.Option(help="Folder of images and model; made if it is missing.")
+    ] = Path("midfea-workspace"),
+    host: Annotated[
+        str, typer.Option(help="Address to listen on. Others than this machine's need a token.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port to listen on; 0 takes a free one.", min=0)] = 8765,
+) -> None:
+    """Teach a classifier in the browser: images by class, training, answers and why.
+
+    Everything stays on this machine, in the workspace: a plain folder with one folder of images for each
+    class. Stop with Ctrl-C; nothing is lost.
+
+    Examples:
+
+        midfea serve
+        midfea serve pets.midfea --workspace pets
+    """
+    try:
+        from midfea.web.server import run
+    except ModuleNotFoundError as error:
+        if (error.name or "").split(".")[0] not in ("fastapi", "starlette", "uvicorn", "pydantic"):
+            raise
+        raise ImportError("the teach page needs more: pip install 'midfea[web]'") from None
+    run(workspace, host, port, model)

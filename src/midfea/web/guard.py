@@ -1,0 +1,251 @@
+"""Who may ask: the page itself, on this machine, and nobody else's.
+
+A page of another website can send requests to this server through the user's browser, and a name of
+another website can be made to point here (DNS rebinding). So the Host must be ours, the Origin must be
+the Host, and where others than this machine can connect, a token is needed. Bodies are measured while
+they come in.
+"""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+import json
+import socket
+import time
+from http.cookies import CookieError, SimpleCookie
+from typing import Any
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+MEGABYTE = 1_000_000
+JSON_BYTES = 100_000
+FORM_BYTES = 64 * MEGABYTE
+LARGER = {"/api/open/images": 2000 * MEGABYTE, "/api/open/model": 512 * MEGABYTE}
+# A browser shows an answer only after it has sent its body: up to here, what is too much is let run dry.
+DRAINED_BYTES, DRAINED_SECONDS = 4000 * MEGABYTE, 60.0
+FORMS = ("/api/images", "/api/classify", "/api/explain", "/api/open/images", "/api/open/model")
+BODY_OPTIONAL = ("/api/classify", "/api/explain")  # which may name an image of the workspace instead
+LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
+HEADERS = {
+    "content-security-policy": (
+        "default-src 'self'; img-src 'self' data: blob:; media-src 'self' blob:; object-src 'none'; "
+        "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+    ),
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+}
+
+
+class Guard:
+    """ASGI middleware. `host` and `port` are listened on; no `token` means this machine only."""
+
+    def __init__(self, app: ASGIApp, host: str, port: int, token: str | None = None) -> None:
+        self.app, self.host, self.port, self.token = app, host, port, token
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer what is refused, hand on the rest with the body's size counted."""
+        if scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1008})
+            return
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        request = Headers(scope=scope)
+        refusal = self._not_ours(scope, request)
+        if refusal is not None:
+            await _answer(_with_headers(send), 403, refusal)
+            return
+        if self.token is not None and not self._has_token(request):
+            await self._ask_for_token(scope, _with_headers(send))
+            return
+        wrong = _wrong_type(scope, request)
+        if wrong is not None:
+            await _drain(receive)
+            await _answer(_with_headers(send), 415, wrong)
+            return
+        limit = _limit(scope, request)
+        length = request.get("content-length", "0")
+        body = _Body(receive, _with_headers(send), limit)
+        if length.isdecimal() and int(length) > limit:
+            await body.refuse()
+            return
+        try:
+            await self.app(scope, body.receive, body.send)
+        except Exception:
+            if not body.too_large:
+                raise
+        if body.too_large:
+            await body.refuse()
+
+    def _not_ours(self, scope: Scope, request: Headers) -> str | None:
+        """Why a request is not the page's own."""
+        host = request.get("host", "")
+        if not self._is_our_host(host):
+            return (
+                f"this server does not answer to the name {host[:100]!r}: open it by the address that "
+                "midfea serve printed"
+            )
+        origin = request.get("origin")
+        if origin is not None and urlsplit(origin)[:2] != ("http", host.lower()):
+            return "a page of another website must not use this server: open it by its own address"
+        visit = request.get("sec-fetch-mode") == "navigate" and scope["method"] == "GET"
+        if request.get("sec-fetch-site", "none") not in ("none", "same-origin") and not visit:
+            return "a page of another website must not use this server: open it by its own address"
+        return None
+
+    def _is_our_host(self, host: str) -> bool:
+        name, _, port = host.lower().rpartition(":")
+        if not port.isdecimal() or not name:  # a browser leaves out port 80
+            name, port = host.lower(), "80"
+        if int(port) != self.port:
+            return False
+        if name in LOOPBACK or name == _in_brackets(self.host.lower()):
+            return True
+        if self.host not in ("0.0.0.0", "::"):
+            return False
+        own = socket.gethostname().lower()  # all addresses: by number, or by this machine's own name
+        return _is_address(name.strip("[]")) or name in (own, f"{own}.local", socket.getfqdn().lower())
+
+    # -- token ------------------------------------------------------------------------------------
+
+    @property
+    def _cookie(self) -> str:
+        return f"midfea_{self.port}"  # cookies do not tell ports apart
+
+    def _has_token(self, request: Headers) -> bool:
+        kind, _, sent = request.get("authorization", "").partition(" ")
+        if kind.lower() == "bearer" and self._is_token(sent.strip()):
+            return True
+        try:
+            cookie = SimpleCookie(request.get("cookie", "")).get(self._cookie)
+        except CookieError:
+            return False
+        return cookie is not None and self._is_token(cookie.value)
+
+    def _is_token(self, sent: str) -> bool:
+        return hmac.compare_digest(sent.encode(), (self.token or "").encode())
+
+    async def _ask_for_token(self, scope: Scope, send: Send) -> None:
+        """With the right `?token=` a cookie and the same address without it, else a refusal."""
+        query = parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True)
+        sent = query.pop("token", [""])[-1]
+        if scope["method"] != "GET" or not self._is_token(sent):
+            await _answer(
+                send, 401, "a token is needed: open the whole address that midfea serve printed"
+            )
+            return
+        rest = urlencode(query, doseq=True)
+        target = "/" + scope["path"].lstrip("/") + (f"?{rest}" if rest else "")
+        cookie = f"{self._cookie}={self.token}; HttpOnly; SameSite=Strict; Path=/; Max-Age=31536000"
+        await send(
+            {
+                "type": "http.response.start",
+                "status": 303,
+                "headers": [
+                    (b"location", target.encode("ascii", "ignore")),
+                    (b"set-cookie", cookie.encode()),
+                ],
+            }
+        )
+        await send({"type": "http.response.body", "body": b""})
+
+
+class _Body:
+    """The body as it comes in, counted; beyond the limit it ends, and the answer is ours."""
+
+    def __init__(self, receive: Receive, send: Send, limit: int) -> None:
+        self._receive, self._send, self.limit = receive, send, limit
+        self.too_large, self._size, self._answered = False, 0, False
+
+    async def receive(self) -> Message:
+        """The next part."""
+        message = await self._receive()
+        self._size += len(message.get("body", b""))
+        if self._size > self.limit:
+            self.too_large = True
+            return {"type": "http.disconnect"}
+        return message
+
+    async def send(self, message: Message) -> None:
+        """The app's answer, unless it is about half a body."""
+        if not self.too_large:
+            self._answered = True
+            await self._send(message)
+
+    async def refuse(self) -> None:
+        """Let the rest go by, and say why."""
+        if self._answered:
+            return
+        await _drain(self._receive)
+        most = f"{self.limit // MEGABYTE} MB" if self.limit >= MEGABYTE else f"{self.limit // 1000} kB"
+        await _answer(self._send, 413, f"too much at once: at most {most} in one request")
+
+
+def _limit(scope: Scope, request: Headers) -> int:
+    path = scope["path"]
+    if not request.get("content-type", "").startswith("multipart/"):
+        return JSON_BYTES
+    return LARGER.get(path, FORM_BYTES)
+
+
+def _wrong_type(scope: Scope, request: Headers) -> str | None:
+    """What is wrong with the content type of a request that changes something."""
+    if scope["method"] not in ("POST", "PUT", "PATCH"):
+        return None
+    path, kind = scope["path"], request.get("content-type", "").partition(";")[0].strip().lower()
+    has_body = request.get("content-length", "0") != "0" or "transfer-encoding" in request
+    if path in BODY_OPTIONAL and not has_body and not kind:
+        return None
+    wanted = "multipart/form-data" if path in FORMS else "application/json"
+    if kind != wanted:
+        return f"the content type must be {wanted} here, not {kind[:100] or 'none'}"
+    return None
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _in_brackets(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+async def _drain(receive: Receive) -> None:
+    """Read and forget what is still coming."""
+    size, end = 0, time.monotonic() + DRAINED_SECONDS
+    while size < DRAINED_BYTES and time.monotonic() < end:
+        message = await receive()
+        size += len(message.get("body", b""))
+        if message["type"] != "http.request" or not message.get("more_body"):
+            return
+
+
+def _with_headers(send: Send) -> Send:
+    async def sending(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            present = {name.lower() for name, _ in message.get("headers", [])}
+            added = [(k.encode(), v.encode()) for k, v in HEADERS.items() if k.encode() not in present]
+            message = {**message, "headers": [*message.get("headers", []), *added]}
+        await send(message)
+
+    return sending
+
+
+async def _answer(send: Send, status: int, message: str) -> None:
+    body = json.dumps({"error": message}).encode()
+    headers: list[Any] = [
+        (b"content-type", b"application/json"),
+        (b"content-length", str(len(body)).encode()),
+    ]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

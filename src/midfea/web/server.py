@@ -1,0 +1,51 @@
+"""The server: a socket, the guard around the application, an address to open."""
+
+from __future__ import annotations
+
+import secrets
+import socket
+from pathlib import Path
+
+import python_multipart  # noqa: F401 - missing, it would be named only at the first upload
+import uvicorn
+
+from midfea.web.app import create_app
+from midfea.web.guard import Guard
+from midfea.web.workspace import Workspace
+
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
+
+
+def run(folder: Path, host: str, port: int, model: Path | None = None) -> None:
+    """Serve a workspace until Ctrl-C; the address is printed when it can be opened."""
+    listening = _listen(host, port)
+    port = listening.getsockname()[1]
+    token = None if host in LOOPBACK else secrets.token_urlsafe(16)
+    workspace = Workspace(folder)
+    app = Guard(create_app(workspace), host, port, token)
+    config = uvicorn.Config(
+        app, log_level="warning", access_log=False, server_header=False, timeout_graceful_shutdown=3
+    )
+    shown = host if host not in ("0.0.0.0", "::") else socket.gethostname()
+    name = f"[{shown}]" if ":" in shown else shown
+    print(f"Workspace: {workspace.root}")
+    print(f"Open http://{name}:{port}/{f'?token={token}' if token else ''}", flush=True)
+    try:
+        uvicorn.Server(config).run([listening])
+    finally:
+        workspace.close()
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        listening = socket.socket(family, kind, protocol)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind(address)
+    except OSError as error:
+        raise OSError(
+            f"cannot listen on {host}, port {port}: {error.strerror}; choose another with --port"
+        ) from None
+    return listening
