@@ -1,0 +1,80 @@
+// Photographs with the webcam, one by one or several a second.
+
+import { openDialog } from "./dialogs.js";
+import { el, say, tell } from "./dom.js";
+import { count } from "./words.js";
+
+const EVERY = 250; // milliseconds, when recording
+
+/** Is there a camera that this page could ask for? */
+export async function hasCamera() {
+  try {
+    const devices = await navigator.mediaDevices.enumerateDevices();
+    return devices.some((device) => device.kind === "videoinput");
+  } catch {
+    return false; // no camera, or a page from another machine without https
+  }
+}
+
+/** Show the buttons that need a camera, and keep up with cameras that come and go. */
+export async function showIfCamera(button) {
+  const show = async () => (button.hidden = !(await hasCamera()));
+  navigator.mediaDevices?.addEventListener("devicechange", show);
+  await show();
+}
+
+/** Open the camera; `take` gets each photograph as a file. `several`: also offer to record. */
+export function openCamera(title, take, { several = false } = {}) {
+  let stream = null;
+  let timer = 0;
+  let taken = 0;
+  const video = el("video", { autoplay: true, playsinline: true, "aria-label": "What the camera sees" });
+  video.muted = true;
+  const message = el("p", { class: "message", role: "alert" });
+  const status = el("p", { class: "key", role: "status" });
+  const shoot = el("button", { type: "button", class: "primary", disabled: true, onclick: photograph }, "Take a photo");
+  const record = el("button", { type: "button", disabled: true, hidden: !several, "aria-pressed": "false", onclick: () => recording(!timer) }, "Record");
+  const { dialog } = openDialog(title, {
+    kind: "camera",
+    body: [video, message, status, el("div", { class: "buttons" }, shoot, record)],
+    onclose: () => {
+      clearInterval(timer);
+      stream?.getTracks().forEach((track) => track.stop());
+    },
+  });
+
+  async function photograph() {
+    if (!video.videoWidth) return;
+    const canvas = el("canvas", { width: video.videoWidth, height: video.videoHeight });
+    canvas.getContext("2d").drawImage(video, 0, 0);
+    const blob = await new Promise((resolve) => canvas.toBlob(resolve, "image/jpeg", 0.92));
+    const name = `photo-${new Date().toISOString().replace(/[:.]/g, "-")}.jpg`;
+    taken += 1;
+    say(status, `${count(taken, "photo")} taken`);
+    take(new File([blob], name, { type: "image/jpeg" }));
+    if (!several) dialog.close();
+  }
+
+  function recording(on) {
+    clearInterval(timer);
+    timer = on ? setInterval(photograph, EVERY) : 0;
+    record.setAttribute("aria-pressed", String(on));
+    record.textContent = on ? "Stop recording" : "Record";
+  }
+
+  (async () => {
+    try {
+      stream = await navigator.mediaDevices.getUserMedia({ video: { width: { ideal: 640 }, height: { ideal: 480 } }, audio: false });
+    } catch (error) {
+      const denied = error.name === "NotAllowedError";
+      tell(message, denied ? "The browser was not allowed to use the camera: allow it beside the address, then try again."
+        : `The camera cannot be used: ${error.message}`);
+      return;
+    }
+    if (!dialog.isConnected) return stream.getTracks().forEach((track) => track.stop());
+    video.srcObject = stream;
+    await video.play().catch(() => {});
+    shoot.disabled = record.disabled = false;
+    shoot.focus();
+  })();
+}

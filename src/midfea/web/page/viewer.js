@@ -1,0 +1,113 @@
+// One image, large: what it is, move it to another class, delete it, take that back, go on to the next.
+
+import { api, fileUrl } from "./api.js";
+import { chooseClass, openDialog } from "./dialogs.js";
+import { el, say, tell } from "./dom.js";
+import { refresh } from "./state.js";
+
+/**
+ * Open the image at `index` of a source: {count(), at(index), refresh()}.
+ *
+ * note(image): what else is known of it. classify(image): ask the model about it.
+ */
+export function openViewer(source, index, { note = null, classify = null } = {}) {
+  let image = null;
+  const picture = el("img", { class: "large", alt: "" });
+  const about = el("p", { class: "key" });
+  const extra = el("p", {});
+  const message = el("p", { class: "message", role: "alert" });
+  const done = el("span", { role: "status" });
+  const undo = el("button", { type: "button", hidden: true }, "Undo");
+  const back = el("button", { type: "button", onclick: () => go(index - 1), "aria-label": "Image before" }, "‹ Before");
+  const next = el("button", { type: "button", onclick: () => go(index + 1), "aria-label": "Next image" }, "Next ›");
+  const moved = el("button", { type: "button", class: "primary", onclick: move }, "Move to another class …");
+  const removed = el("button", { type: "button", class: "danger", onclick: remove }, "Delete");
+  const asked = el("button", { type: "button", hidden: !classify, onclick: () => {
+    dialog.close();
+    classify(image);
+  } }, "Ask the model");
+  const { dialog, heading } = openDialog("", {
+    kind: "viewer",
+    body: [
+      picture, about, extra, message,
+      el("p", { class: "undo" }, done, undo),
+      el("div", { class: "buttons" }, moved, asked, removed, el("span", { class: "spring" }), back, next),
+    ],
+  });
+  dialog.addEventListener("keydown", (event) => {
+    if (event.target.closest("dialog") !== dialog) return;
+    if (event.key === "ArrowLeft" && !back.disabled) go(index - 1);
+    if (event.key === "ArrowRight" && !next.disabled) go(index + 1);
+  });
+
+  async function go(wanted) {
+    image = await source.at(wanted).catch(() => null);
+    const focused = document.activeElement;
+    for (const each of [moved, removed, asked]) each.disabled = !image;
+    picture.hidden = !image;
+    if (image) {
+      index = wanted;
+      say(heading, image.name || "Image");
+      picture.src = fileUrl(image.id);
+      picture.alt = `${image.name || "image"} of class ${image.class}`;
+      const size = image.width ? `, ${image.width} × ${image.height} pixels` : "";
+      about.replaceChildren("class ", el("b", {}, image.class), `${size}, ${index + 1} of ${source.count()}`);
+    } else {
+      say(heading, "No more images");
+      about.replaceChildren();
+    }
+    say(extra, (image && note?.(image)) || "");
+    back.disabled = !image || index <= 0;
+    next.disabled = !image || index >= source.count() - 1;
+    tell(message, "");
+    if (focused?.disabled) heading.parentElement.querySelector("button").focus();
+  }
+
+  /** After a change: the same place, or the next one if the image is still in the list. */
+  async function goOn(gone) {
+    await Promise.all([refresh(), source.refresh()]);
+    const here = await source.at(index);
+    await go(here?.id === gone.id && index < source.count() - 1 ? index + 1 : Math.min(index, source.count() - 1));
+  }
+
+  function offer(text, act) {
+    say(done, text);
+    undo.hidden = false;
+    undo.onclick = async () => {
+      undo.hidden = true;
+      try {
+        await act();
+        say(done, "Taken back.");
+        await Promise.all([refresh(), source.refresh()]);
+        if (!image) await go(Math.min(index, source.count() - 1));
+      } catch (error) {
+        tell(message, error.message);
+      }
+    };
+  }
+
+  function move() {
+    const gone = image;
+    chooseClass(`Which class is ${gone.name || "it"}?`, async (name) => {
+      await api.move(gone.id, name);
+      await goOn(gone);
+      offer(`Moved to ${name}. `, () => api.move(gone.id, gone.class));
+    }, { leaveOut: [gone.class] });
+  }
+
+  async function remove() {
+    const gone = image;
+    try {
+      const file = await api.file(gone);
+      await api.remove(gone.id);
+      await goOn(gone);
+      offer(`Deleted ${gone.name || "the image"}. `, () => api.upload(gone.class, [file]));
+    } catch (error) {
+      tell(message, error.message);
+    }
+  }
+
+  go(index);
+  moved.focus();
+  return dialog;
+}
