@@ -73,6 +73,8 @@ export function openCamera(title, take, { several = false } = {}) {
     }
     if (!dialog.isConnected) return stream.getTracks().forEach((track) => track.stop());
     video.srcObject = stream;
+    // One looks at oneself as in a mirror, but not at what a camera on the back sees.
+    video.classList.toggle("mirror", stream.getVideoTracks()[0].getSettings().facingMode !== "environment");
     await video.play().catch(() => {});
     shoot.disabled = record.disabled = false;
     shoot.focus();

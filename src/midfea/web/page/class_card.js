@@ -38,14 +38,14 @@ export class ClassCard {
         input.value = "";
       });
     }
-    const camera = el("button", { type: "button", hidden: true, "aria-label": `Photograph for ${name}`, onclick: () => this.#photograph() }, "Photograph …");
+    const camera = el("button", { type: "button", hidden: true, "aria-label": `Photograph for ${name}`, onclick: () => this.#photograph() }, "Camera");
     showIfCamera(camera);
     this.element = el("div", { class: "card class", role: "group", "aria-label": `Class ${name}` },
       el("div", { class: "top" }, el("div", { class: "name" }, this.title, this.facts), this.renamed, this.deleted),
       this.grid.element,
       el("div", { class: "buttons" },
-        el("button", { type: "button", "aria-label": `Add images to ${name}`, onclick: () => files.click() }, "Add images …"),
-        el("button", { type: "button", "aria-label": `Add a folder to ${name}`, onclick: () => folder.click() }, "Add a folder …"),
+        el("button", { type: "button", "aria-label": `Add images to ${name}`, onclick: () => files.click() }, "Add images"),
+        el("button", { type: "button", "aria-label": `Add a folder to ${name}`, onclick: () => folder.click() }, "Add folder"),
         camera, files, folder),
       this.message, this.refused);
     droppable(this.element, async (dropped) => {

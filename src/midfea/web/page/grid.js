@@ -107,9 +107,9 @@ export class ImageGrid {
     if (!this.element.isConnected || !this.element.clientWidth) return;
     const { columns, side, step } = this.#measure();
     const rows = Math.ceil(this.total / columns);
-    this.element.hidden = this.total === 0;
+    const tall = rows > this.rows ? (this.rows + 1 / 3) * step : Math.max(0, rows * step - GAP);
     this.sheet.style.height = `${Math.max(0, rows * step - GAP)}px`;
-    this.element.style.height = `${Math.min(rows, this.rows) * step + (rows > this.rows ? step / 3 : -GAP)}px`;
+    this.element.style.height = `${tall}px`;
     this.active = Math.max(0, Math.min(this.active, this.total - 1));
     const { first, last } = this.#inSight();
     for (const [index, tile] of this.shown) {

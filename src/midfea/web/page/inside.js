@@ -1,6 +1,7 @@
 // What is inside the model: filters, and neurons by class.
 
 import { el } from "./dom.js";
+import { MANY } from "./matrix.js";
 import { percent } from "./words.js";
 
 const N_NEURONS = 40; // rows at most
@@ -23,5 +24,5 @@ export function neurons({ means }, classes) {
   return el("div", {},
     el("p", {}, "Mean activation for the images of each class; the darker, the stronger. A neuron that serves one class alone is selective."),
     el("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": "Neurons by class" },
-      el("table", { class: "matrix many" }, el("thead", {}, el("tr", {}, el("td", {}), head)), el("tbody", {}, body))));
+      el("table", { class: classes.length >= MANY ? "matrix many" : "matrix" }, el("thead", {}, el("tr", {}, el("td", {}), head)), el("tbody", {}, body))));
 }

@@ -3,7 +3,7 @@
 import { el } from "./dom.js";
 import { number } from "./words.js";
 
-const MANY = 14; // classes: from here on column names are turned, and cells are small
+export const MANY = 14; // classes: from here on column names are turned, and cells are small
 
 /** open(row, column): a cell was chosen. */
 export function matrix(classes, counts, open) {

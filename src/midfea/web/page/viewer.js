@@ -18,8 +18,8 @@ export function openViewer(source, index, { note = null, classify = null } = {})
   const message = el("p", { class: "message", role: "alert" });
   const done = el("span", { role: "status" });
   const undo = el("button", { type: "button", hidden: true }, "Undo");
-  const back = el("button", { type: "button", onclick: () => go(index - 1), "aria-label": "Image before" }, "‹ Before");
-  const next = el("button", { type: "button", onclick: () => go(index + 1), "aria-label": "Next image" }, "Next ›");
+  const back = el("button", { type: "button", onclick: () => go(index - 1), "aria-label": "Image before" }, "‹");
+  const next = el("button", { type: "button", onclick: () => go(index + 1), "aria-label": "Next image" }, "›");
   const moved = el("button", { type: "button", class: "primary", onclick: move }, "Move to another class …");
   const removed = el("button", { type: "button", class: "danger", onclick: remove }, "Delete");
   const asked = el("button", { type: "button", hidden: !classify, onclick: () => {
