@@ -410,7 +410,7 @@ def test_two_tabs_agree(visit, fresh, photos):
     user.page.press("#class-name", "Enter")
     card = user.card("seen by both")
     card.get_by_label("Images for seen by both").set_input_files(
-        sorted((photos / "new" / "pits").iterdir())
+        sorted((photos / "new" / "scratch").iterdir())
     )
     card.get_by_text("3 images").wait_for()
     other.bring_to_front()
