@@ -14,7 +14,7 @@ def problem(n, p, n_classes, seed=0):
     return (x / np.linalg.norm(x, axis=1, keepdims=True)).astype(np.float32), y
 
 
-@pytest.mark.parametrize("C", [0.1, 1.0, 30.0])
+@pytest.mark.parametrize("C", [0.1, 1.0, 30.0, 300.0])
 @pytest.mark.parametrize("shape", [(200, 20, 2), (120, 400, 5), (300, 30, 4)])
 def test_agrees_with_liblinear(shape, C):
     x, y = problem(*shape)
@@ -33,6 +33,20 @@ def test_with_and_without_the_gram_matrix(monkeypatch):
     np.testing.assert_allclose(linear_svm.fit_linear_svm(x, y, 1.0)[0], with_gram, atol=2e-3)
     again = linear_svm.held_out_margins(x, y, (0.1, 1.0), 3, 0)
     np.testing.assert_allclose(again, held_out, atol=5e-3)
+
+
+def test_factors_and_conjugate_gradients_find_the_same(monkeypatch):
+    x, y = problem(300, 800, 5)
+    matrix, targets = linear_svm.gram(x), linear_svm.class_signs(y)
+    plain = linear_svm.solve(matrix.__matmul__, targets, 100.0, tol=1e-5)
+    factored = linear_svm.solve_gram(matrix, targets, 100.0)
+    np.testing.assert_allclose(matrix @ factored, matrix @ plain, atol=5e-3)
+    bad = targets * np.float32(1e4)  # any start will do
+    mended = linear_svm.solve_gram(matrix, targets, 100.0, bad)
+    np.testing.assert_allclose(matrix @ mended, matrix @ plain, atol=5e-3)
+    monkeypatch.setattr(linear_svm, "FACTORED_LIMIT", 0)
+    without = linear_svm.solve_gram(matrix, targets, 100.0)
+    np.testing.assert_allclose(matrix @ without, matrix @ plain, atol=5e-3)
 
 
 def test_held_out_margins_come_from_svms_that_did_not_see_the_sample():

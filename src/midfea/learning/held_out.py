@@ -5,10 +5,11 @@ Both reuse one Gram matrix, so that they cost little beside the features themsel
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import joblib
 import numpy as np
 from numpy.typing import NDArray
 
@@ -19,13 +20,16 @@ from midfea.learning.linear_svm import (
     gram_product,
     margins_to_scores,
     solve,
+    solve_gram,
 )
+from midfea.parallel import in_parallel
 from midfea.progress import track
 
 Indices = NDArray[np.intp]
 N_FOLDS, N_FOLDS_LARGE = 10, 5
 LARGE = 2e8  # samples^2 x classes: from here on ten folds would take minutes
 SHARES = (0.125, 0.25, 0.5, 1.0)  # of the training part, in a learning curve
+N_AT_ONCE = 4  # SVMs learned at the same time: each has a part of the Gram matrix for itself
 N_SPLITS = 4  # of a learning curve: a quarter is held out in each
 
 
@@ -89,9 +93,9 @@ def held_out_scores(
     scores = np.full((len(y), int(y.max()) + 1), np.nan, dtype=np.float32)
     splits = [(np.flatnonzero(fold != i), np.flatnonzero(fold == i)) for i in range(n_folds)]
     splits = [(train, test) for train, test in splits if len(test)]
-    svm = _SharedSvm(features, y, C)
-    for train, test in track(splits, "checking", len(splits)):
-        scores[test] = svm.scores(train, test)
+    found = _SharedSvm(features, y, C).all_scores(splits)
+    for (_, test), told in zip(splits, track(found, "checking", len(splits)), strict=True):
+        scores[test] = told
     return scores
 
 
@@ -109,16 +113,20 @@ def learning_curve(
     """
     fold = deal(y, N_SPLITS, seed)
     rng = np.random.RandomState(seed)
-    svm = _SharedSvm(features, y, C)
-    sizes, right = [], []
-    splits = [i for i in range(N_SPLITS) if (fold == i).any()]
-    for i in track(splits, "learning curve", len(splits)):
-        test = np.flatnonzero(fold == i)
-        parts = _nested(np.flatnonzero(fold != i), y, shares, rng)
-        sizes.append([len(part) for part in parts])
-        right.append([(svm.scores(part, test).argmax(axis=1) == y[test]).mean() for part in parts])
+    splits = [
+        (part, np.flatnonzero(fold == i))
+        for i in range(N_SPLITS)
+        if (fold == i).any()
+        for part in _nested(np.flatnonzero(fold != i), y, shares, rng)
+    ]
     if not splits:
         return LearningCurve([], [], [])
+    found = _SharedSvm(features, y, C).all_scores(splits)
+    told = zip(splits, track(found, "learning curve", len(splits)), strict=True)
+    right = np.reshape(
+        [(scores.argmax(axis=1) == y[test]).mean() for (_, test), scores in told], (-1, len(shares))
+    )
+    sizes = np.reshape([len(train) for train, _ in splits], (-1, len(shares)))
     return LearningCurve(
         np.mean(sizes, axis=0).round().astype(int).tolist(),
         np.mean(right, axis=0).tolist(),
@@ -144,11 +152,16 @@ class _SharedSvm:
         self.features, self.targets, self.C = features, class_signs(y), C
         self.gram = gram(features) if len(y) <= GRAM_LIMIT else None
 
+    def all_scores(self, splits: Sequence[tuple[Indices, Indices]]) -> Iterator[NDArray[np.float32]]:
+        """`scores` of each pair of training and test samples, some at a time."""
+        fitting = GRAM_LIMIT**2 // (2 * len(self.targets) ** 2)  # into memory
+        n_threads = max(1, min(int(joblib.effective_n_jobs(-1)), N_AT_ONCE, fitting))
+        return in_parallel(lambda i: self.scores(*splits[i]), range(len(splits)), n_threads)
+
     def scores(self, train: Indices, test: Indices) -> NDArray[np.float32]:
         """Of the test samples, a column for each class."""
         if self.gram is not None:
-            product = self.gram[np.ix_(train, train)].__matmul__
-            alpha = solve(product, self.targets[train], self.C)
+            alpha = solve_gram(self.gram[np.ix_(train, train)], self.targets[train], self.C)
             return margins_to_scores(self.gram[np.ix_(test, train)] @ alpha)
         inputs = self.features[train]
         alpha = solve(gram_product(inputs), self.targets[train], self.C)
