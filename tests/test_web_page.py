@@ -273,6 +273,31 @@ def test_a_bad_file_is_refused_at_its_class(visit, fresh, photos, tmp_path):
     refused.wait_for(state="detached")
 
 
+FOLDERS = [
+    (["cats/1.png", "dogs/2.png"], {"cats": 1, "dogs": 1}),
+    (["pets/cats/1.png", "pets/dogs/2.png", "pets/notes.txt"], {"cats": 1, "dogs": 1}),
+    (["download/pets/cats/1.png", "download/pets/dogs/2.png"], {"cats": 1, "dogs": 1}),
+    (["pets/cats/1.png", "pets/cats/old/2.png", "pets/dogs/old/3.png"], {"cats": 2, "dogs": 1}),
+    (["cats/1.png", "cats/old/2.png"], {"cats": 2}),
+    (["1.png"], {}),
+]
+
+
+def test_which_folders_are_classes(visit, fresh):
+    """As `load_folder` sees them, without the folders around them."""
+    sort = """async (paths) => {
+        const { byClass } = await import("/dropped.js");
+        const found = paths.map((path) => {
+            const parts = path.split("/");
+            return { file: new File([], parts.pop()), path: parts };
+        });
+        return [...byClass(found).classes].map(([name, files]) => [name, files.length]);
+    }"""
+    page = visit(fresh).page
+    for paths, classes in FOLDERS:
+        assert dict(page.evaluate(sort, paths)) == classes, paths
+
+
 def test_class_names(visit, fresh):
     user = visit(fresh)
     for name in ("Cats", "cats"):
@@ -488,6 +513,7 @@ def test_every_screen_is_accessible(visit, taught, photos, scheme):
             assert page.evaluate("document.documentElement.scrollWidth") <= width, screen
             if width == 1280 or screen == "teach":
                 check(screen)
+    user.go("teach")
     page.locator(".tile").first.click()
     page.locator("dialog img.large").wait_for()
     check("the image")

@@ -1,5 +1,6 @@
 // The page as a whole: which screen is shown, what the header says, and whether the server is there.
 
+import { watchCameras } from "./camera.js";
 import { startClassify, take as classify } from "./classify.js";
 import { byId, say, tell } from "./dom.js";
 import { startInspect, updateInspect } from "./inspect.js";
@@ -59,5 +60,6 @@ store.addEventListener("found", () => tell(byId("connection"), ""));
 // A file dropped beside its place must not make the browser leave the page.
 for (const kind of ["dragover", "drop"]) document.addEventListener(kind, (event) => event.preventDefault());
 addEventListener("hashchange", showScreen);
+watchCameras();
 showScreen();
 refresh();

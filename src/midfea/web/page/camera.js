@@ -6,21 +6,20 @@ import { count } from "./words.js";
 
 const EVERY = 250; // milliseconds, when recording
 
-/** Is there a camera that this page could ask for? */
-export async function hasCamera() {
-  try {
-    const devices = await navigator.mediaDevices.enumerateDevices();
-    return devices.some((device) => device.kind === "videoinput");
-  } catch {
-    return false; // no camera, or a page from another machine without https
-  }
-}
-
-/** Show the buttons that need a camera, and keep up with cameras that come and go. */
-export async function showIfCamera(button) {
-  const show = async () => (button.hidden = !(await hasCamera()));
-  navigator.mediaDevices?.addEventListener("devicechange", show);
-  await show();
+/** Show what needs a camera where there is one, and keep up with cameras that come and go. */
+export async function watchCameras() {
+  const look = async () => {
+    let found = false;
+    try {
+      const devices = await navigator.mediaDevices.enumerateDevices();
+      found = devices.some((device) => device.kind === "videoinput");
+    } catch {
+      // No camera, or a page from another machine without https.
+    }
+    document.body.classList.toggle("has-camera", found);
+  };
+  navigator.mediaDevices?.addEventListener("devicechange", look);
+  await look();
 }
 
 /** Open the camera; `take` gets each photograph as a file. `several`: also offer to record. */

@@ -1,7 +1,7 @@
 // A class on the teach screen: its name, its images, ways to add more, and what was refused.
 
 import { api } from "./api.js";
-import { openCamera, showIfCamera } from "./camera.js";
+import { openCamera } from "./camera.js";
 import { ask, line } from "./dialogs.js";
 import { droppable, filesChosen } from "./dropped.js";
 import { el, say, tell } from "./dom.js";
@@ -38,8 +38,7 @@ export class ClassCard {
         input.value = "";
       });
     }
-    const camera = el("button", { type: "button", hidden: true, "aria-label": `Photograph for ${name}`, onclick: () => this.#photograph() }, "Camera");
-    showIfCamera(camera);
+    const camera = el("button", { type: "button", class: "needs-camera", "aria-label": `Photograph for ${name}`, onclick: () => this.#photograph() }, "Camera");
     this.element = el("div", { class: "card class", role: "group", "aria-label": `Class ${name}` },
       el("div", { class: "top" }, el("div", { class: "name" }, this.title, this.facts), this.renamed, this.deleted),
       this.grid.element,
@@ -58,6 +57,7 @@ export class ClassCard {
   }
 
   take(files) {
+    tell(this.message, files.length ? "" : "There is nothing in it to add.");
     if (files.length) uploads.add(this.name, files);
   }
 

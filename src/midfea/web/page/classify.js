@@ -1,7 +1,7 @@
 // The classify screen: images in, answers out, the newest first.
 
 import { Answer } from "./answer.js";
-import { openCamera, showIfCamera } from "./camera.js";
+import { openCamera } from "./camera.js";
 import { byId, say, tell } from "./dom.js";
 import { droppable, filesChosen, isImage } from "./dropped.js";
 import { store } from "./state.js";
@@ -27,7 +27,6 @@ export function startClassify() {
   });
   byId("classify-camera").addEventListener("click", () =>
     openCamera("Photograph to classify", (file) => take([{ file }])));
-  showIfCamera(byId("classify-camera"));
   droppable(byId("screen-classify"), async (dropped) => {
     const found = await dropped;
     take(found.filter(({ file, path }) => !path.length || isImage(file)).map(({ file }) => ({ file })));

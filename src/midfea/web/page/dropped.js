@@ -8,23 +8,19 @@ export async function filesOf(transfer) {
   // Entries must be asked for before the first wait: afterwards the browser has forgotten the drop.
   const entries = [...transfer.items].map((item) => item.webkitGetAsEntry?.()).filter(Boolean);
   if (!entries.length) return [...transfer.files].map((file) => ({ file, path: [] }));
-  const found = [];
-  for (const entry of entries) await walk(entry, [], found);
-  return found;
+  return (await Promise.all(entries.map((entry) => walk(entry, [])))).flat();
 }
 
-async function walk(entry, path, found) {
-  if (OF_THE_SYSTEM.test(entry.name)) return;
-  if (entry.isFile) {
-    found.push({ file: await new Promise((resolve, reject) => entry.file(resolve, reject)), path });
-    return;
-  }
+async function walk(entry, path) {
+  if (OF_THE_SYSTEM.test(entry.name)) return [];
+  if (entry.isFile) return [{ file: await new Promise((resolve, reject) => entry.file(resolve, reject)), path }];
   const reader = entry.createReader();
+  const found = [];
   for (;;) {
     // A reader hands out a hundred entries at a time.
     const some = await new Promise((resolve, reject) => reader.readEntries(resolve, reject));
-    if (!some.length) return;
-    for (const each of some) await walk(each, [...path, entry.name], found);
+    if (!some.length) return found;
+    found.push(...(await Promise.all(some.map((each) => walk(each, [...path, entry.name])))).flat());
   }
 }
 
