@@ -39,6 +39,24 @@ def cpu_maps(image, filters, same, rectify):
     return kernels.soft_convolution_pooled(image, filters, same, rectify, 1e-3, 0.0)
 
 
+def test_gradient_on_a_device():
+    """What a GPU runs, and its slopes, are what the compiled loops compute."""
+    torch = pytest.importorskip("torch")
+    from midfea.learning import finetune
+
+    rng = np.random.RandomState(0)
+    images = torch.as_tensor(rng.randint(256, size=(3, 1, 32, 30)).astype(np.float32))
+    filters = torch.as_tensor(rng.normal(size=(5, 7, 7)).astype(np.float32)).requires_grad_()
+    results = []
+    for pooled_maps in (finetune._PooledMaps.apply, finetune.pooled_by_torch):
+        maps = pooled_maps(filters, images)
+        if not results:
+            slopes = torch.as_tensor(rng.normal(size=maps.shape).astype(np.float32))
+        results.append((maps.detach(), *torch.autograd.grad((maps * slopes).sum(), filters)))
+    for compiled, plain in zip(*results, strict=True):
+        torch.testing.assert_close(compiled, plain, atol=2e-4, rtol=2e-3)
+
+
 def test_cells_of_the_network():
     maps = np.zeros((15, 15, 1), dtype=np.float32)
     maps[14, 0] = 3  # the last row of fine cells, the first column

@@ -43,7 +43,7 @@ class MidFeaBase(BaseEstimator):
     filter_size: int = 7
     filter_method: FilterMethod = "whitened"
     rectify: bool = True
-    floor: float = 0.0
+    floor: float | Literal["cv"] = 0.0
     padding: Padding = "same"
     pairs: bool = True
     window: int = 2
@@ -154,10 +154,15 @@ class MidFeaBase(BaseEstimator):
 
     # -- learning ---------------------------------------------------------------------------------
 
-    def _learn_chain(self, images: Images) -> None:
-        """Filters, codebook and projection, from the training images without their labels."""
+    def _learn_chain(self, images: Images, floor: float = 0.0) -> None:
+        """Filters, codebook and projection, from the training images without their labels.
+
+        `floor` is what `floor="cv"` comes to; nothing can be chosen without labels.
+        """
         settings = self.get_params(deep=False)
         check(settings)
+        if settings["floor"] == "cv":
+            settings["floor"] = floor
         self.settings_ = settings
         rng = check_random_state(self.random_state)
         chosen = _evenly(len(images), MAX_IMAGES, rng)

@@ -12,11 +12,17 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import assert_all_finite, check_is_fitted, column_or_1d
+from sklearn.utils.validation import (
+    assert_all_finite,
+    check_consistent_length,
+    check_is_fitted,
+    column_or_1d,
+)
 
 from midfea.engines import arrays_on
 from midfea.estimators.base import MidFeaBase
-from midfea.estimators.finetuned import fit_network, join, network_answers, require_torch, small_copies
+from midfea.estimators.finetuned import fit_network, join, network_answers, small_copies, wanted
+from midfea.estimators.floor import choose_floor
 from midfea.estimators.neuron_selectivity import NeuronSelectivity
 from midfea.estimators.selective import activations, fit_layer
 from midfea.images import Images
@@ -43,6 +49,7 @@ class MidFeaClassifier(ClassifierMixin, MidFeaBase):
 
     finetune : also train the chain as a network, with moved copies of the images, and join its answers
         to the SVM's (needs torch for `fit`, not for `predict`): more accurate, a few minutes slower.
+        "auto" (preset "best"): if torch is installed.
 
     All other parameters are those of `MidFea`.
 
@@ -77,30 +84,38 @@ class MidFeaClassifier(ClassifierMixin, MidFeaBase):
 
     C: float | Literal["cv"] = 10.0
     selectivity: NeuronSelectivity | int | None = None
-    finetune: bool = False
+    finetune: bool | Literal["auto"] = False
 
     # Not a parameter: whoever goes on working with the training features sets it before `fit`.
     keep_features = False
 
-    def fit(self, images: Any, y: Any) -> MidFeaClassifier:
-        """Learn the features from the images, then the classifier from images and labels."""
+    def fit(self, images: Any, y: Any, groups: Any = None) -> MidFeaClassifier:
+        """Learn the features from the images, then the classifier from images and labels.
+
+        groups : of each image, what it shares with others that new images will not share with any, such
+            as the person or the part shown. What is chosen on held-out images is then chosen on groups
+            held out, and `cv_accuracy_` speaks of new groups.
+        """
         checked = Images(images)
         numbers = self._encode_labels(y, len(checked))
         if self.C != "cv" and not (isinstance(self.C, int | float) and self.C > 0):
             raise ValueError(f'C must be above zero or "cv", got {self.C!r}')
-        if self.finetune:
-            require_torch()  # now, and not after minutes
+        together = None if groups is None else column_or_1d(groups)
+        if together is not None:
+            check_consistent_length(numbers, together)
+        tune = wanted(self.finetune)  # now, and not after minutes
         with self._bars():
-            self._learn_chain(checked)
+            floor = choose_floor(self, checked, numbers, together) if self.floor == "cv" else 0.0
+            self._learn_chain(checked, floor)
             features = self._features(checked)
-            margins = self._fit_svm(features, numbers)
+            margins = self._fit_svm(features, numbers, together)
             if self.keep_features:
                 self.training_features_ = features
             del features  # fine-tuning needs the memory
             self.network_: Network | None = None
             self.network_weights_: NDArray[np.float64] | None = None
-            if self.finetune:
-                self._fit_network(checked, numbers, margins)
+            if tune:
+                self._fit_network(checked, numbers, margins, together)
         return self
 
     def _encode_labels(self, y: Any, n_images: int) -> NDArray[np.intp]:
@@ -124,7 +139,9 @@ class MidFeaClassifier(ClassifierMixin, MidFeaBase):
             )
         return numbers
 
-    def _fit_svm(self, features: NDArray[np.float32], numbers: NDArray[np.intp]) -> NDArray[Any]:
+    def _fit_svm(
+        self, features: NDArray[np.float32], numbers: NDArray[np.intp], groups: Any = None
+    ) -> NDArray[Any]:
         """The SVM on all samples; its C and the temperature from samples held out in turn.
 
         Returns the decision values of the samples when they were held out.
@@ -135,7 +152,7 @@ class MidFeaClassifier(ClassifierMixin, MidFeaBase):
         learn_layer = self._learn_layer if layered else None
         with arrays_on(self.engine, self.device) as put:
             margins = linear_svm.held_out_margins(
-                features, numbers, candidates, N_FOLDS, seed, learn_layer, put
+                features, numbers, candidates, N_FOLDS, seed, learn_layer, put, groups
             )
         answers = [linear_svm.margins_to_scores(m).argmax(axis=1) for m in margins]
         held_out = np.isfinite(margins[0, :, 0])  # a class's only sample cannot be
@@ -155,11 +172,15 @@ class MidFeaClassifier(ClassifierMixin, MidFeaBase):
         return np.asarray(margins[best])
 
     def _fit_network(
-        self, images: Images, numbers: NDArray[np.intp], margins: NDArray[np.float32]
+        self,
+        images: Images,
+        numbers: NDArray[np.intp],
+        margins: NDArray[np.float32],
+        groups: Any,
     ) -> None:
         scores = linear_svm.margins_to_scores(margins)
         seed = self.random_state if isinstance(self.random_state, int) else 0
-        tuned = fit_network(self, images, numbers, scores, seed)
+        tuned = fit_network(self, images, numbers, scores, seed, groups)
         self.network_, self.network_weights_ = tuned.network, np.array(tuned.weights)
         self.temperature_ = 1.0  # the weights see to it
         if len(tuned.held_out):

@@ -8,6 +8,7 @@ decided on a part of the training images that neither has seen.
 from __future__ import annotations
 
 import importlib
+import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -46,21 +47,42 @@ class Tuned(NamedTuple):
     scores: NDArray[np.float64]  # of those held out, joined
 
 
-def require_torch() -> None:
-    """ImportError, saying what to install, if there is none."""
-    importlib.import_module("midfea.learning.finetune")
+def wanted(finetune: bool | str) -> bool:
+    """Whether to train a network. ImportError, saying what to install, if that is sure but cannot be.
+
+    "auto" means where PyTorch is installed; a warning says so if it is not.
+    """
+    if finetune not in (True, False, "auto"):
+        raise ValueError(f'finetune is True, False or "auto", got {finetune!r}')
+    if not finetune:
+        return False
+    try:
+        importlib.import_module("midfea.learning.finetune")
+    except ImportError as error:
+        if finetune != "auto":
+            raise
+        warnings.warn(f"no fine-tuning, the model will be less accurate: {error}", stacklevel=3)
+        return False
+    return True
 
 
 def fit_network(
-    model: Any, images: Images, y: NDArray[np.intp], margins: NDArray[Any], seed: int
+    model: Any,
+    images: Images,
+    y: NDArray[np.intp],
+    margins: NDArray[Any],
+    seed: int,
+    groups: NDArray[Any] | None = None,
 ) -> Tuned:
     """Train the network of a classifier.
 
     margins : the SVM's scores of the training images, (n, n_classes), each when it was held out
+    groups : images of one group are held out together
     """
     from midfea.learning import finetune
 
     n_threads = model._n_threads()
+    device = str(model._engine().device) if model.engine == "torch" else "cpu"
     squares = small_copies(model, images)
     unsupervised = MidFea(
         n_filters=N_FILTERS,
@@ -84,12 +106,13 @@ def fit_network(
             n_seen=n_seen,
             seed=seed,
             n_threads=n_threads,
+            device=device,
             what=what,
         )
 
     colour = bool((squares[:, 1:] != NEUTRAL).any())
     everyone = np.arange(len(y))
-    parts = folds(y, N_FOLDS, seed)
+    parts = folds(y, N_FOLDS, seed, groups)
     if not parts:  # too few images to learn from which copies help
         network = train(everyone, Variant(colour, False), n_seen, "fine-tuning")
         return Tuned(network, (1.0, 1.0), everyone[:0], margins[:0])

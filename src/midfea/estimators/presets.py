@@ -13,9 +13,11 @@ PRESETS: dict[str, dict[str, Any]] = {
     "paper": {},
     # Half the paper's words, but larger windows without pairs and LLC codes: more accurate than the
     # paper's features on objects and hands; on faces the paper's are as good.
+    # No floor suits all: on held-out quarters of training parts, 0.5 instead of 0 is worth 6.1 points on
+    # sign_digits and costs 1.3 on Caltech-101, 4.2 on AR (gender) and 13.4 on Yale B.
     "fast": {
         "n_filters": 16,
-        "floor": 0.5,
+        "floor": "cv",
         "pairs": False,
         "window": 4,
         "n_words": 500,
@@ -24,13 +26,14 @@ PRESETS: dict[str, dict[str, Any]] = {
     },
     "best": {
         "n_filters": 24,
-        "floor": 0.5,
+        "floor": "cv",
         "pairs": False,
         "window": 4,
         "scales": (1.0, 0.71, 0.5),
-        "n_words": 2048,
+        "n_words": 4096,
         "encoding": "llc",
         "projection": None,
+        "finetune": "auto",
     },
 }
 
@@ -56,14 +59,14 @@ _ONE_OF = {
 
 
 def preset_values(preset: Any, defaults: dict[str, Any]) -> dict[str, Any]:
-    """Every parameter that presets speak of, with its value under this one.
+    """Every parameter of an estimator that presets speak of, with its value under this one.
 
     Nothing for no preset and for one that does not exist: `check` refuses it when fitting.
     """
     if not isinstance(preset, str) or preset not in PRESETS:
         return {}
-    spoken_of = {name for bundle in PRESETS.values() for name in bundle}
-    return {name: defaults[name] for name in spoken_of} | PRESETS[preset]
+    spoken_of = {name for bundle in PRESETS.values() for name in bundle if name in defaults}
+    return {name: PRESETS[preset].get(name, defaults[name]) for name in spoken_of}
 
 
 def check(params: dict[str, Any]) -> None:
@@ -74,7 +77,9 @@ def check(params: dict[str, Any]) -> None:
         _require(params, name, params[name] in choices, "one of " + ", ".join(map(repr, choices)))
     for name in ("rectify", "pairs"):
         _require(params, name, isinstance(params[name], bool), "True or False")
-    _require(params, "floor", _is_number(params["floor"]) and params["floor"] >= 0, "zero or more")
+    floor = params["floor"]
+    fine = floor == "cv" or (_is_number(floor) and floor >= 0)
+    _require(params, "floor", fine, 'zero or more, or "cv"')
     _require(params, "softness", _is_number(params["softness"]) and params["softness"] > 0, "above zero")
     device = params["device"]
     _require(params, "device", device is None or isinstance(device, str), 'None or such as "cuda"')

@@ -25,7 +25,8 @@ class MidFea(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MidFeaBase):
     preset : "paper" (the defaults), "fast" or "best": sets the parameters not given beside it.
     n_filters, filter_size : the low-level filters, 9 of 7x7 pixels.
     filter_method : "whitened" or "raw"; see `midfea.stages.learn_filters`.
-    rectify, floor, padding : see `midfea.stages.soft_convolution`.
+    rectify, floor, padding : see `midfea.stages.soft_convolution`. `floor="cv"`: a classifier chooses
+        0 or 0.5 on held-out training images; without classes it is 0.
     pairs : pool every pair of maps (2x2x2 cuboids) or each map alone (2x2).
     window : side of the windows assembled into descriptors.
     scales : sizes at which each image is seen, relative to its own; one codebook serves all, and the
@@ -53,7 +54,7 @@ class MidFea(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MidFeaBase):
     ----------
     filters_ : (n_filters, filter_size, filter_size)
     codebook_ : (n_words, d)
-    settings_ : dict, the parameters at the time of fitting
+    settings_ : dict, the parameters at the time of fitting, with the floor in force
     n_cells_ : cells of the partition
     projection_, projection_mean_ : matrix (n_cells_ * n_words, n_components) or None; mean for PCA
 

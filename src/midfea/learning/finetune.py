@@ -18,9 +18,10 @@ try:
     import torch.nn.functional as functional
     from torch import nn
 except ImportError:
-    raise ImportError('finetune=True needs PyTorch: pip install "midfea[torch]"') from None
+    raise ImportError('fine-tuning needs PyTorch: pip install "midfea[torch]"') from None
 
 from midfea.engines import gradients, kernels
+from midfea.engines.torch import plain
 from midfea.learning.network import N_CELLS, PIXELS, STEP, WINDOW, Network, standard
 from midfea.parallel import in_parallel
 from midfea.progress import track
@@ -31,7 +32,7 @@ Tensor = Any
 NECK, PIXEL_MAPS, COLOURS, SECOND, THIRD = 64, 32, 64, 128, 128
 TEMPERATURE = 20.0
 BATCH = 64
-PARTS = 4  # of a batch, each for one thread
+PARTS = 4  # of a batch, each for one thread; a GPU takes batches whole
 KEPT = 0.7  # share of the features that dropout leaves
 RATE = 2e-3
 SHIFT, SCALE, TURN = 0.1, 0.15, math.radians(10)
@@ -54,30 +55,32 @@ def train(
     n_seen: int,
     seed: int,
     n_threads: int,
+    device: str = "cpu",
     what: str = "fine-tuning",
 ) -> Network:
     """A network that tells the classes of images (n, 1 or 3, SIDE, SIDE), after `n_seen` copies."""
     steps = max(10, n_seen // BATCH)  # OneCycleLR divides by zero when there are five
+    n_parts = PARTS if device == "cpu" else 1
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            module = _Module(start, squares.shape[1], int(y.max()) + 1).train()
+            module = _Module(start, squares.shape[1], int(y.max()) + 1).to(device).train()
             parameters = list(module.parameters())
             groups = [{"params": [p], "weight_decay": 1e-4 * (p.ndim > 1)} for p in parameters]
             optimizer = torch.optim.AdamW(groups, lr=RATE, foreach=True)
             schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, RATE, steps, pct_start=0.2)
-            images = torch.as_tensor(squares)
-            labels = torch.as_tensor(y).long()
-            workers = [_Worker(twin, seed + i) for i, twin in enumerate(_twins(module))]
+            images = torch.as_tensor(squares, device=device)
+            labels = torch.as_tensor(y, device=device).long()
+            workers = [_Worker(twin, seed + i) for i, twin in enumerate(_twins(module, n_parts))]
 
             for batch in track(_batches(len(images), steps), what, steps):
-                for worker, part in zip(workers, batch.chunk(PARTS), strict=True):
+                for worker, part in zip(workers, batch.to(device).chunk(n_parts), strict=True):
                     worker.given = images[part].float(), labels[part]
-                found = in_parallel(lambda i: workers[i].slopes(mirror), range(PARTS), n_threads)
+                found = in_parallel(lambda i: workers[i].slopes(mirror), range(n_parts), n_threads)
                 for parameter, *each in zip(parameters, *found, strict=True):
-                    parameter.grad = sum(each) / PARTS
+                    parameter.grad = sum(each) / n_parts
                 optimizer.step()
                 schedule.step()
             return _Module.network([worker.module for worker in workers], mirror)
@@ -96,7 +99,7 @@ class _Worker:
     def __init__(self, module: _Module, seed: int) -> None:
         self.module = module
         self.parameters = list(module.parameters())
-        self.random = torch.Generator().manual_seed(seed)
+        self.random = torch.Generator(self.parameters[0].device).manual_seed(seed)
         self.given: tuple[Tensor, Tensor] | None = None
 
     def slopes(self, mirror: bool) -> Any:
@@ -108,9 +111,9 @@ class _Worker:
         return torch.autograd.grad(loss, self.parameters)
 
 
-def _twins(module: _Module) -> list[_Module]:
+def _twins(module: _Module, n: int) -> list[_Module]:
     """The module, and others with the same parameters that keep statistics of their own."""
-    twins = [module] + [copy.deepcopy(module) for _ in range(PARTS - 1)]
+    twins = [module] + [copy.deepcopy(module) for _ in range(n - 1)]
     for twin in twins[1:]:
         for mine, theirs in zip(module.modules(), twin.modules(), strict=True):
             theirs._parameters = mine._parameters
@@ -131,11 +134,14 @@ def augmented(images: Tensor, mirror: bool, random: Tensor = None) -> Tensor:
     """Copies (n, planes, height, width), each moved at random; what comes in is mirrored."""
     n = len(images)
 
+    def drawn() -> Tensor:
+        return torch.rand(n, generator=random, device=images.device)
+
     def spread(by: float) -> Tensor:
-        return (torch.rand(n, generator=random) * 2 - 1) * by
+        return (drawn() * 2 - 1) * by
 
     angle, size, aspect = spread(TURN), spread(SCALE).exp(), spread(0.3 * SCALE).exp()
-    side = torch.where(torch.rand(n, generator=random) < 0.5, -1.0, 1.0) if mirror else torch.ones(n)
+    side = torch.where(drawn() < 0.5, -1.0, 1.0) if mirror else torch.ones_like(angle)
     cosine, sine = angle.cos(), angle.sin()
     rows = [
         torch.stack([cosine * size * aspect * side, -sine * size, spread(2 * SHIFT)], dim=1),
@@ -145,8 +151,22 @@ def augmented(images: Tensor, mirror: bool, random: Tensor = None) -> Tensor:
     return functional.grid_sample(images, grid, padding_mode="reflection", align_corners=False)
 
 
+def pooled_maps(filters: Tensor, images: Tensor) -> Tensor:
+    """Soft convolution and 2x2 maxima of images (n, planes, height, width)."""
+    by = _PooledMaps.apply if images.device.type == "cpu" else pooled_by_torch
+    return by(filters, images)
+
+
+def pooled_by_torch(filters: Tensor, images: Tensor) -> Tensor:
+    """The same by torch's operations, on any device."""
+    grey = images[:, 0]
+    responses = plain.convolve(plain.mirrored(grey, filters.shape[1:]), filters)
+    flat = plain.flat_squares(grey, None, 0.0)
+    return plain.max_pool_3d(plain.soft_convolution(responses, flat, rectify=True), pairs=False)
+
+
 class _PooledMaps(torch.autograd.Function):
-    """Soft convolution and 2x2 maxima of images, by the cpu engine's kernels."""
+    """The same by the cpu engine's kernels, several times as fast there."""
 
     @staticmethod
     def forward(ctx: Any, filters: Tensor, images: Tensor) -> Tensor:
@@ -198,7 +218,7 @@ class _Module(nn.Module):
         nn.init.zeros_(self.linear.bias)
 
     def forward(self, images: Tensor, random: Tensor = None) -> Tensor:
-        codes = self.codes(_PooledMaps.apply(self.filters, images))
+        codes = self.codes(pooled_maps(self.filters, images))
         size = codes.square().sum(dim=1).mean(dim=(1, 2)) + 1e-9
         maps = self.neck(codes * size.rsqrt()[:, None, None, None])
         maps = torch.cat([maps, self.path(images)], dim=1)
@@ -207,7 +227,8 @@ class _Module(nn.Module):
         maps = functional.relu(self.third_norm(self.third(maps)))
         features = torch.cat([functional.normalize(pooled(part)) for part in (codes, maps)], dim=1)
         if self.training:  # dropout
-            features = features * (torch.rand(features.shape, generator=random) < KEPT) / KEPT
+            drawn = torch.rand(features.shape, generator=random, device=features.device)
+            features = features * (drawn < KEPT) / KEPT
         return self.linear(features * self.gain.exp())
 
     def path(self, images: Tensor) -> Tensor:
@@ -265,7 +286,7 @@ class _Module(nn.Module):
                 "weights": self.linear.weight.T * self.gain.exp(),
                 "intercept": self.linear.bias,
             }
-            arrays = {name: np.array(value.numpy(), order="C") for name, value in found.items()}
+            arrays = {name: np.array(value.cpu().numpy(), order="C") for name, value in found.items()}
         return Network(**arrays, mirror=np.array(mirror))
 
 

@@ -63,6 +63,7 @@ def held_out_margins(
     seed: int,
     learn_layer: LearnLayer | None = None,
     put: Put = np.asarray,
+    groups: NDArray[Any] | None = None,
 ) -> NDArray[np.float32]:
     """Decision values of each sample by SVMs that did not see it, for each C: (len(Cs), n, k).
 
@@ -73,7 +74,7 @@ def held_out_margins(
     signs = class_signs(y)
     margins = np.full((len(Cs), *signs.shape), np.nan, dtype=np.float32)
     shared = gram(put(features)) if len(y) <= GRAM_LIMIT and learn_layer is None else None
-    for train, test in track(folds(y, n_folds, seed), "classifier", n_folds):
+    for train, test in track(folds(y, n_folds, seed, groups), "classifier", n_folds):
         alpha = None
         if shared is not None:
             within, across = shared[np.ix_(train, train)], shared[np.ix_(test, train)]
@@ -93,10 +94,23 @@ def held_out_margins(
 
 
 def folds(
-    y: NDArray[np.intp], n_folds: int, seed: int
+    y: NDArray[np.intp], n_folds: int, seed: int, groups: NDArray[Any] | None = None
 ) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-    """Stratified folds; samples whose class has no second one are always in the training part."""
-    from sklearn.model_selection import StratifiedKFold  # here, not where `predict` waits for it
+    """Stratified folds; samples whose class has no second one are always in the training part.
+
+    Samples of one group stay together.
+    """
+    # Here, not where `predict` waits for it.
+    from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
+
+    if groups is not None:
+        n_folds = min(n_folds, len(np.unique(groups)))
+        if n_folds < 2:
+            return []
+        apart = StratifiedGroupKFold(n_folds, shuffle=True, random_state=seed).split(y, y, groups)
+        # A class that lies in one group cannot be learned without it.
+        whole = set(range(int(y.max()) + 1))
+        return [(train, test) for train, test in apart if set(y[train]) == whole and len(test)]
 
     counts = np.bincount(y)
     usable = np.flatnonzero(counts[y] >= 2)
