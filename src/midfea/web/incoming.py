@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import NamedTuple, Protocol
 
 from PIL import Image
 
@@ -37,6 +37,13 @@ ENDINGS = {
     "PPM": (".ppm", ".pgm", ".pbm"),
 }
 ALL_ENDINGS = {ending for endings in ENDINGS.values() for ending in endings}
+
+
+class Readable(Protocol):
+    """What a file can be read from."""
+
+    def read(self, size: int = -1, /) -> bytes:
+        """The next bytes; none at the end."""
 
 
 class Received(NamedTuple):
@@ -92,8 +99,10 @@ class Incoming:
         return self.folder / secrets.token_hex(12)
 
     @contextmanager
-    def receive(self, stream: IO[bytes], most_bytes: int = MOST_BYTES) -> Iterator[Received]:
-        """The stream as a file that is safe on the disk; it vanishes at the end unless it was moved."""
+    def receive(
+        self, stream: Readable, most_bytes: int = MOST_BYTES, safe: bool = True
+    ) -> Iterator[Received]:
+        """The stream as a file, `safe` on the disk; it vanishes at the end unless it was moved."""
         path, content, size = self.new(), hashlib.sha256(), 0
         try:
             with path.open("xb") as file:
@@ -104,7 +113,8 @@ class Incoming:
                     content.update(chunk)
                     file.write(chunk)
                 file.flush()
-                os.fsync(file.fileno())
+                if safe:
+                    os.fsync(file.fileno())
             if not size:
                 raise Refused("the file is empty")
             yield Received(path, content.hexdigest()[:20])

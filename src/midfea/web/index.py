@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from midfea.files import replacing
 from midfea.web.errors import Refused
 from midfea.web.incoming import ALL_ENDINGS, read_header
 
@@ -58,10 +57,10 @@ class Index:
         except (OSError, ValueError, TypeError, IndexError):
             self._facts = {}  # lost or of another version: the files are read again
 
-    def save(self) -> None:
-        """For the next start, and for other processes."""
-        with replacing(self.file) as temporary:
-            temporary.write_text(json.dumps([[*key, *facts] for key, facts in self._facts.items()]))
+    def save(self, temporary: Path) -> None:
+        """For the next start, and for other processes; written under another name first."""
+        temporary.write_text(json.dumps([[*key, *facts] for key, facts in self._facts.items()]))
+        temporary.replace(self.file)
 
     def note(self, key: Signature, facts: Facts) -> None:
         """What is known of a file just written."""

@@ -10,7 +10,9 @@ import python_multipart  # noqa: F401 - missing, it would be named only at the f
 import uvicorn
 
 from midfea.web.app import create_app
-from midfea.web.guard import Guard
+from midfea.web.current import CurrentModel
+from midfea.web.guard import LARGER, Guard
+from midfea.web.results import file_id
 from midfea.web.workspace import Workspace
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
@@ -22,6 +24,8 @@ def run(folder: Path, host: str, port: int, model: Path | None = None) -> None:
     port = listening.getsockname()[1]
     token = None if host in LOOPBACK else secrets.token_urlsafe(16)
     workspace = Workspace(folder)
+    if model is not None:
+        _open(workspace, model)
     app = Guard(create_app(workspace), host, port, token)
     config = uvicorn.Config(
         app, log_level="warning", access_log=False, server_header=False, timeout_graceful_shutdown=3
@@ -34,6 +38,21 @@ def run(folder: Path, host: str, port: int, model: Path | None = None) -> None:
         uvicorn.Server(config).run([listening])
     finally:
         workspace.close()
+
+
+def _open(workspace: Workspace, model: Path) -> None:
+    """Open a model from the command line; never in place of another that was trained here."""
+    if not model.is_file():
+        raise FileNotFoundError(f"{model}: no such model file")
+    current = CurrentModel(workspace)
+    present = current.get()
+    if present is not None and present.id != file_id(model) and not present.results.about["opened"]:
+        raise ValueError(
+            f"{workspace.root} has a model of its own: choose another --workspace, or open {model.name} "
+            "in the page"
+        )
+    with model.open("rb") as file:
+        current.open(model.name, file, LARGER["/api/open/model"])
 
 
 def _listen(host: str, port: int) -> socket.socket:

@@ -15,14 +15,14 @@ import os
 import shutil
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import NamedTuple
 
 from midfea.web import names
 from midfea.web.errors import Clash, Missing, Refused
-from midfea.web.incoming import Incoming, Picture, decode, fitting_name
+from midfea.web.incoming import Incoming, Picture, Readable, decode, fitting_name
 from midfea.web.index import FRESH, Facts, Index, StoredImage, class_folders, listed, signature
 from midfea.web.lock import Lock
 
@@ -66,8 +66,12 @@ class Workspace:
 
     def close(self) -> None:
         """Keep what is known of the files for the next start."""
-        self._index.save()
+        self.save_index()
         self.incoming.close()
+
+    def save_index(self) -> None:
+        """What is known of the files, for other processes."""
+        self._index.save(self.incoming.new())
 
     # -- looking ----------------------------------------------------------------------------------
 
@@ -105,7 +109,7 @@ class Workspace:
             if closely:
                 self._looked_closely = self._looked
         if n_read > 100:
-            self._index.save()
+            self.save_index()
 
     def _has_changed(self, folder: Path) -> bool:
         try:
@@ -137,10 +141,12 @@ class Workspace:
         for images in self._folders.values():
             for image in images:
                 self._by_id.setdefault(image.id, []).append(image)
-        self._changed()
+        self.changed()
 
-    def _changed(self) -> None:
-        self.version += 1
+    def changed(self) -> None:
+        """Something that the page shows is not as it was."""
+        with self._mutex:
+            self.version += 1
 
     def classes(self) -> list[ClassCount]:
         """All classes with their numbers of images, by name."""
@@ -179,10 +185,11 @@ class Workspace:
         """Its file."""
         return self.images_folder / image.label / image.name
 
-    def digest(self) -> str:
-        """Changes with every image and every label, and with nothing else."""
+    def digest(self, images: Sequence[StoredImage] | None = None) -> str:
+        """Of these images, or of all: changes with every image and label, and with nothing else."""
         content = hashlib.sha256()
-        for image in sorted(self.all_images(), key=lambda image: image.id):
+        known = self.all_images() if images is None else images
+        for image in sorted(known, key=lambda image: image.id):
             content.update(f"{image.id}\0{image.label}\0".encode())
         return content.hexdigest()
 
@@ -196,7 +203,7 @@ class Workspace:
             if other is not None:
                 raise Clash(f"there is a class {names.shown(other)} already: choose another name")
             self._make_class(name)
-            self._changed()
+            self.changed()
         return name
 
     def rename_class(self, old: str, new: str) -> str:
@@ -236,7 +243,7 @@ class Workspace:
 
     # -- images -----------------------------------------------------------------------------------
 
-    def add(self, label: str, name: str, stream: IO[bytes]) -> StoredImage:
+    def add(self, label: str, name: str, stream: Readable) -> StoredImage:
         """Take an image into a class, which is made if need be; `Refused` with the reason if not.
 
         When this returns the image is safe: nothing that happens to the process can lose it.
@@ -304,6 +311,12 @@ class Workspace:
             self._write_thumbnail(id, picture)
             return picture.thumbnail
 
+    def replace_model(self, file: Path) -> None:
+        """A whole file becomes the model, in one step."""
+        with self._changing():
+            os.replace(file, self.model_file)
+            _safe_on_disk(self.root)
+
     # -- inside -----------------------------------------------------------------------------------
 
     @contextmanager
@@ -366,7 +379,7 @@ class Workspace:
         image = _stored(facts, path.parent.name, path.name, status)
         self._folders[image.label].append(image)
         self._by_id.setdefault(image.id, []).append(image)
-        self._changed()
+        self.changed()
         return image
 
     def _copies(self, id: str) -> list[StoredImage]:
