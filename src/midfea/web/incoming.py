@@ -125,7 +125,8 @@ class Incoming:
 def read_header(path: Path) -> Header:
     """Format and size, without decoding; `Refused` if the image is of no use."""
     try:
-        with Image.open(path, formats=tuple(ENDINGS)) as image:
+        # Pillow knows no MPO by that name: it is a JPEG until its header is read.
+        with Image.open(path, formats=[each for each in ENDINGS if each != "MPO"]) as image:
             found = Header(str(image.format), image.width, image.height)
     except (Image.DecompressionBombError, Image.DecompressionBombWarning):
         raise Refused(_too_many()) from None
