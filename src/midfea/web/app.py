@@ -233,7 +233,7 @@ def create_app(workspace: Workspace) -> FastAPI:
         def look() -> dict[str, Any]:
             workspace.refresh()
             model = current.need()
-            return inspecting.overview(model, inspecting.held_out(workspace, model))
+            return inspecting.overview(workspace, model, inspecting.held_out(workspace, model))
 
         return await aside("look", look)
 
@@ -246,7 +246,7 @@ def create_app(workspace: Workspace) -> FastAPI:
         def look() -> dict[str, Any]:
             workspace.refresh()
             answers = inspecting.held_out(workspace, current.need())
-            return inspecting.cell(answers, label, answer, offset, limit)
+            return inspecting.cell(workspace, answers, label, answer, offset, limit)
 
         return await aside("look", look)
 

@@ -50,7 +50,7 @@ def held_out(workspace: Workspace, current: Current) -> Answers:
     )
 
 
-def overview(current: Current, answers: Answers) -> dict[str, Any]:
+def overview(workspace: Workspace, current: Current, answers: Answers) -> dict[str, Any]:
     """All that the inspect screen shows at once."""
     about = needs_results(current).about
     layer = getattr(current.model, "selectivity_", None)
@@ -58,7 +58,7 @@ def overview(current: Current, answers: Answers) -> dict[str, Any]:
         "classes": about["classes"],
         "confusion": answers.confusion.tolist(),
         "accuracy": about["accuracy"],
-        "suspicious": [_told(answers, i) for i in answers.surely_wrong()[:N_SUSPICIOUS]],
+        "suspicious": [_told(workspace, answers, i) for i in answers.surely_wrong()[:N_SUSPICIOUS]],
         "pairs": [
             {
                 "class": str(answers.classes[pair.shown]),
@@ -75,19 +75,22 @@ def overview(current: Current, answers: Answers) -> dict[str, Any]:
     }
 
 
-def cell(answers: Answers, label: str, answer: str, offset: int, limit: int) -> dict[str, Any]:
+def cell(
+    workspace: Workspace, answers: Answers, label: str, answer: str, offset: int, limit: int
+) -> dict[str, Any]:
     """The images behind a cell of the confusion matrix, the surest first."""
     found = np.flatnonzero((answers.labels == label) & (answers.predicted == answer))
     found = found[np.argsort(-np.nan_to_num(answers.sureness[found]), kind="stable")]
     return {
         "total": len(found),
-        "images": [_told(answers, i) for i in found[offset : offset + limit]],
+        "images": [_told(workspace, answers, i) for i in found[offset : offset + limit]],
     }
 
 
-def _told(answers: Answers, i: Any) -> dict[str, Any]:
+def _told(workspace: Workspace, answers: Answers, i: Any) -> dict[str, Any]:
     return {
         "id": answers.names[i],
+        "name": workspace.find(answers.names[i]).name,
         "class": str(answers.labels[i]),
         "answer": str(answers.predicted[i]),
         "probability": round(float(np.nan_to_num(answers.sureness[i])), 6),
