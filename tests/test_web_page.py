@@ -116,6 +116,7 @@ class Visit:
         return self.page.get_by_role("group", name=f"Class {name}", exact=True)
 
     def train(self):
+        self.page.select_option("#preset", "paper")  # the soonest done with a few images
         self.page.click("#train")
         self.page.wait_for_selector("#train-status:has-text('Trained.')", timeout=TRAINED)
 

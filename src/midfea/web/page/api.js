@@ -66,9 +66,10 @@ export const api = {
     call("POST", "images", { query: { class: name }, form: formOf("files", files), signal }),
   move: (id, to) => call("PATCH", `images/${part(id)}`, { json: { class: to } }),
   remove: (id) => call("DELETE", `images/${part(id)}`),
-  file: async (image) => {
-    const response = await call("GET", `images/${part(image.id)}/file`, { as: "response" });
-    return new File([await response.blob()], image.name, { type: response.headers.get("Content-Type") ?? "" });
+  file: async ({ id, name }) => {
+    const response = await call("GET", `images/${part(id)}/file`, { as: "response" });
+    const type = response.headers.get("Content-Type") ?? "image/png";
+    return new File([await response.blob()], name ?? `${id}.${type.split("/")[1]}`, { type });
   },
   train: (settings) => call("POST", "train", { json: settings }),
   cancel: () => call("DELETE", "train"),

@@ -57,7 +57,7 @@ function update() {
   const state = store.state;
   if (!state) return;
   const { job, model } = state;
-  const shown = JSON.stringify([model, state.images > 0]);
+  const shown = JSON.stringify([model, state.model_error, state.images > 0]);
   if (shown !== shownModel) {
     shownModel = shown;
     byId("result").replaceChildren(...result(state));
@@ -86,13 +86,14 @@ function finished(job, watched) {
   else if (job?.state === "done" && watched) tell(byId("train-status"), "Trained.", "good");
 }
 
-function result({ model, images }) {
+function result({ model, model_error: problem, images }) {
   if (!model) {
     return [
       el("h3", {}, "No model yet"),
+      problem && el("p", { class: "message error" }, problem),
       el("p", {}, images ? "Press Train when two classes or more have images. Ten images of each are a start, fifty are better."
         : "Teach it by examples: classes, images, Train. The images never leave this machine."),
-    ];
+    ].filter(Boolean);
   }
   const parts = [];
   if (model.accuracy) {
@@ -108,6 +109,7 @@ function result({ model, images }) {
     if (model.seconds) facts.push(`in ${duration(model.seconds)}`);
     if (model.trained) facts.push(moment(model.trained));
     if (model.ms_per_image) facts.push(`${model.ms_per_image.toFixed(1)} ms an image`);
+    if (model.left_out) facts.push(`${count(model.left_out, "image")} left out, too small or damaged`);
     parts.push(el("p", { class: "key" }, facts.join(" · ")));
   }
   if (model.stale) parts.push(el("p", { class: "message hint" }, "Images have changed since. Train again to learn from them."));
