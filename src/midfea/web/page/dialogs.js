@@ -19,14 +19,19 @@ export function openDialog(title, { kind = "", body = [], onclose = null } = {})
   dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
   dialog.addEventListener("close", () => {
     dialog.remove();
-    // What opened it may be gone by now, a deleted image say.
-    if (opener?.isConnected) opener.focus();
-    else document.querySelector("main section:not([hidden]) h2")?.focus();
+    (opener?.isConnected ? opener : inPlaceOf(opener))?.focus();
     onclose?.();
   });
   document.body.append(dialog);
   dialog.showModal();
   return { dialog, heading };
+}
+
+/** What opened a dialog may be gone by now, a deleted image say, or drawn anew, as a cell of the matrix. */
+function inPlaceOf(opener) {
+  const cell = opener?.dataset?.cell;
+  const again = cell && document.querySelector(`[data-cell="${cell}"]`);
+  return again || document.querySelector("main > section:not([hidden]) h2");
 }
 
 /**
