@@ -26,8 +26,8 @@ def api_page(schema: dict[str, Any]) -> str:
         f"<title>{text(schema['info']['title'])}: API</title>"
         '<link rel="stylesheet" href="/style.css"></head><body><main>'
         f"<h1>API of {text(schema['info']['title'])}</h1><p>Everything that the page does can be done "
-        "by other programs on this machine. Errors are <code>{&quot;error&quot;: what was wrong}</code>. "
-        'For machines: <a href="/api/openapi.json">openapi.json</a>.</p>'
+        "by other programs on this machine. Errors are <code>{&quot;error&quot;: what was wrong}</code>."
+        ' For machines: <a href="/api/openapi.json">openapi.json</a>.</p>'
         f"{''.join(rows)}</main></body></html>"
     )
 

@@ -6,7 +6,7 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 from urllib.parse import quote
@@ -63,10 +63,16 @@ class Training(BaseModel):
 def create_app(workspace: Workspace) -> FastAPI:
     """The application for one workspace, without the guard."""
     current = CurrentModel(workspace)
-    trainer = Trainer(workspace, workspace.changed)
+    pools = {kind: ThreadPoolExecutor(n, f"midfea-{kind}") for kind, n in THREADS.items()}
+
+    def trained() -> None:
+        workspace.changed()
+        with suppress(RuntimeError):  # the server is about to end
+            pools["answer"].submit(current.warm_up)
+
+    trainer = Trainer(workspace, trained)
     state = State(workspace, current, trainer)
     seen = answering.Seen(workspace, current)
-    pools = {kind: ThreadPoolExecutor(n, f"midfea-{kind}") for kind, n in THREADS.items()}
 
     async def aside(kind: str, work: Callable[..., T], *arguments: Any) -> T:
         """In a thread, so that others are answered meanwhile."""

@@ -83,8 +83,10 @@ class KeptFeatures:
         for file, rows in wanted.items():
             with safe_open(file, framework="numpy") as kept:
                 part = kept.get_slice("features")
-                for start in range(0, part.get_shape()[0], ROWS):
-                    found = np.linalg.norm(part[start : start + ROWS] - features, axis=1)
+                n_rows = part.get_shape()[0]
+                for start in range(0, n_rows, ROWS):
+                    stop = min(start + ROWS, n_rows)
+                    found = np.linalg.norm(part[start:stop] - features, axis=1)
                     for row, distance in enumerate(found.tolist(), start):
                         if row in rows:
                             distances.append((distance, rows[row]))

@@ -23,8 +23,10 @@ import numpy as np
 
 from midfea import MidFeaClassifier, load
 from midfea.datasets.folder import Photo, read_photos
+from midfea.estimators.finetuned import wanted
 from midfea.images import Images
 from midfea.learning.held_out import learning_curve
+from midfea.parallel import linear_algebra_threads
 from midfea.progress import reporting_to
 from midfea.report.facts import milliseconds_per_image
 from midfea.report.held_out import held_out_answers
@@ -45,6 +47,7 @@ from midfea.web.workspace import Workspace
 SEED = 0
 GROWN = 1.5  # times the images that filters and words were learned from: then they are learned anew
 N_TIMED = 16
+MOST_KEPT = 1_000_000_000  # bytes of features that are kept only to show similar images
 
 
 @dataclass(frozen=True)
@@ -79,14 +82,16 @@ def train(workspace: Workspace, settings: Settings, tell: Told) -> str:
     kept = KeptFeatures(workspace.hidden / "features", chain)
     n_new = sum(image.id not in kept.places for image in images)
     n_classes = len({image.label for image in images})
-    tuned = _classifier(settings).finetune
+    tuned = wanted(_classifier(settings).finetune)
     seconds = expected(
         len(images), n_new, n_classes, settings.preset, settings.neurons, tuned, previous is None
     )
     with reporting_to(Steps(seconds, tell).report):
         if previous is None:
             fitted = _fit(workspace, settings, images, chain)
-            kept.add([i.id for i in fitted.images], fitted.pixels, fitted.model.training_features_)
+            features = fitted.model.training_features_
+            if not tuned or features.nbytes <= MOST_KEPT:
+                kept.add([image.id for image in fitted.images], fitted.pixels, features)
         else:
             fitted = _fit_again(workspace, settings, images, kept, previous)
         model = fitted.model
@@ -155,7 +160,7 @@ def _kept_chain(workspace: Workspace, settings: Settings, n_images: int) -> tupl
     new = secrets.token_hex(8), None
     try:
         results = read_results(workspace.hidden / "results", file_id(workspace.model_file))
-        if results is None or results.about["opened"] or _classifier(settings).finetune:
+        if results is None or results.about["opened"] or wanted(_classifier(settings).finetune):
             return new
         about = results.about
         if about["settings"]["preset"] != settings.preset or n_images >= GROWN * about["learned_from"]:
@@ -186,8 +191,12 @@ def _fit_again(
     """A classifier with the filters and words of the one before; features of new images only."""
     fresh, (old, learned_from) = _classifier(settings), previous
     model = copy.copy(old)
-    model.C, model.selectivity, model.keep_features = fresh.C, fresh.selectivity, True
-    model.settings_ = old.settings_ | {"C": fresh.C, "selectivity": fresh.selectivity}
+    model.keep_features = True
+    for name in ("C", "selectivity", "finetune"):
+        setattr(model, name, getattr(fresh, name))
+    model.settings_ = old.settings_ | {
+        name: getattr(fresh, name) for name in ("C", "selectivity", "finetune")
+    }
     model.network_, model.network_weights_ = None, None
     new = [image for image in images if image.id not in kept.places]
     photos, used = _read(workspace, model, new)
@@ -240,7 +249,9 @@ def main() -> None:
 
     workspace = Workspace(folder)
     try:
-        say(model=train(workspace, settings, tell))
+        # Linear algebra with several threads stands still whenever another program has one of the cores.
+        with linear_algebra_threads(1):
+            say(model=train(workspace, settings, tell))
     except (ValueError, OSError, ImportError, MemoryError) as error:
         say(error=" ".join(str(error).split()) or type(error).__name__)
         sys.exit(1)
@@ -249,7 +260,8 @@ def main() -> None:
 
 
 def _end_with_the_server() -> None:
-    sys.stdin.buffer.read()
+    while os.read(0, 1024):
+        pass
     os._exit(1)  # what is unfinished is swept at the next start
 
 

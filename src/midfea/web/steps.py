@@ -13,6 +13,7 @@ Told = Callable[[str, float], None]  # the step in words, the fraction done
 WORDS = {
     "reading files": "Reading images",
     "reading": "Reading images",
+    "floor": "Trying settings",
     "filters": "Learning filters",
     "describing": "Describing images",
     "words": "Learning words",
@@ -31,28 +32,57 @@ WORDS = {
 OFTEN = 0.1  # s between two reports of one step
 
 
+# Steps whose parts are steps themselves: a model is fitted for each floor that is tried, a layer of
+# neurons for each part held out.
+WITHIN = {
+    "floor": {
+        "reading": 0.1,
+        "filters": 0.5,
+        "describing": 1.0,
+        "words": 1.0,
+        "features": 3.0,
+        "classifier": 0.5,
+    },
+    "classifier": {"neuron selectivity": 1.0},
+}
+
+
 class Steps:
     """Takes reports of `midfea.progress`, tells a step in words and a growing fraction."""
 
     def __init__(self, seconds: dict[str, float], tell: Told) -> None:
         self._seconds, self._tell = seconds, tell
-        self._done = dict.fromkeys(seconds, 0.0)
-        self._order = list(seconds)
-        self._fraction, self._told, self._step = 0.0, 0.0, ""
+        self._order, self._at = list(seconds), 0
+        self._share = 0.0  # of the step that we are at
+        self._inner: Steps | None = None
+        self._parts = (0, 1)  # of that step: done, in all
+        self._told, self._step = 0.0, ""
 
     def report(self, what: str, done: int, total: int) -> None:
         """For `midfea.progress.reporting_to`."""
-        if what in self._done:
-            share = done / total if total else 1.0
-            self._done[what] = max(self._done[what], share)
-            for before in self._order[: self._order.index(what)]:
-                self._done[before] = 1.0  # left out, or over without a word
-        spent = sum(self._seconds[name] * share for name, share in self._done.items())
-        self._fraction = max(self._fraction, min(spent / sum(self._seconds.values()), 0.999))
-        now, step = time.monotonic(), WORDS.get(what, what)
+        if self._inner is not None and what in self._inner._order:
+            self._inner.report(what, done, total)
+        elif what in self._order[self._at :]:  # one that was passed is done again as a part of others
+            self._parts = done, max(total, 1)
+            self._inner = Steps(WITHIN[what], self._tell_part) if what in WITHIN else None
+            self._go_to(what, done / max(total, 1))
+
+    def _tell_part(self, _: str, share: float) -> None:
+        done, total = self._parts
+        self._go_to(self._order[self._at], min((done + share) / total, 1.0))
+
+    def _go_to(self, what: str, share: float) -> None:
+        before, self._at = self._at, self._order.index(what)
+        self._share = max(share, self._share) if self._at == before else share
+        now, step = time.monotonic(), WORDS[what]
         if step != self._step or now - self._told > OFTEN:
             self._told, self._step = now, step
-            self._tell(step, self._fraction)
+            self._tell(step, self._fraction())
+
+    def _fraction(self) -> float:
+        seconds = list(self._seconds.values())
+        spent = sum(seconds[: self._at]) + self._share * seconds[self._at]
+        return min(spent / sum(seconds), 0.999)
 
 
 def expected(
@@ -67,12 +97,15 @@ def expected(
     svm = (n_images / 2000) ** 2 * (n_classes / 10)
     seconds = {"reading files": 0.5 + 0.001 * n_new}
     if learn:
+        if preset != "paper":
+            seconds["floor"] = 1 + 0.01 * min(n_images, 800)
         seconds |= {
+            "reading": 0.1,
             "filters": 0.7,
             "describing": 0.001 * min(n_images, 1000) * harder,
             "words": 4.0 * harder,
         }
-    seconds |= {"features": 0.2 + 0.004 * n_new * harder, "classifier": 0.2 + 3 * svm}
+    seconds |= {"features": 0.2 + 0.004 * n_new * harder, "classifier": 0.2 + 4 * svm}
     if neurons:
         seconds["classifier"] += 0.02 * neurons * (1 + n_images / 500)
         seconds["neuron selectivity"] = 0.01 * neurons * (1 + n_images / 500)
