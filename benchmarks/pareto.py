@@ -1,35 +1,46 @@
 """Accuracy against time: our presets, other features with a linear SVM, and the convnet from scratch.
 
-    python benchmarks/pareto.py --data DATA [--set sign-digits] [--splits 1] [--only hog fast]
-        [-o pareto.png] [--json FILE]
+    python benchmarks/pareto.py --data DATA [--set sign-digits] [--splits 1] [--per-class 1 2 5]
+        [--only hog fast] [--at-most N] [--engine torch] [-o pareto.png] [--json FILE]
 
 Same splits and same cores for all, training time included. DATA is as for `midfea reproduce`; the sets
-are those of benchmarks/rival.py, whose convnet this is. Needs torch; SIFT needs OpenCV and LBP needs
-scikit-image, and each is left out, which is said, where that is not installed.
+are those of benchmarks/rival.py, whose convnet this is. "best, ..." is the final chain with a part
+removed: `--only ablation` runs all of them. `--per-class` learns from so many images of each class, the
+rest of the training part unseen; `--at-most` bounds the test images of a class. Needs torch; SIFT needs
+OpenCV and LBP needs scikit-image, and each is left out, which is said, where that is not installed.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
+import os
+import sys
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
+import torch
 
 from midfea import MidFeaClassifier
 from midfea.bench.methods import METHODS, with_svm
 from midfea.images import Images, resize
-from midfea.learning.network import square
+from midfea.learning import finetune
+from midfea.learning.network import Network, square
 from midfea.parallel import in_parallel
 from midfea.progress import progress_bars
 from midfea.stages import unit_length
 from midfea.thumbnails import eight_bits
 from rival import SETS, per_class, run_convnet
 
+Learn = Callable[..., Any]
+START = finetune.Start
 NEEDS = {"sift": "cv2", "lbp": "skimage"}
 CELLS = 6
 
@@ -49,23 +60,117 @@ def lbp(images: list[Any], seed: int) -> Callable[[Any], Any]:
     return extract
 
 
-def finetuned(preset: Any) -> Callable[..., Any]:
-    def learn(images: list[Any], labels: Any, seed: int, n_threads: int) -> Any:
+def ours(preset: Any, **settings: Any) -> Learn:
+    """A preset as `midfea train` has it."""
+
+    def learn(
+        images: list[Any], labels: Any, seed: int, n_threads: int, groups: Any, engine: str
+    ) -> Any:
         model = MidFeaClassifier(
-            preset=preset, C="cv", finetune=True, random_state=seed, n_jobs=n_threads
+            preset=preset, C="cv", random_state=seed, n_jobs=n_threads, engine=engine, **settings
         )
-        return model.fit(images, labels).predict
+        model.fit(images, labels, groups)
+        print(json.dumps({"floor": model.settings_["floor"], **_weights(model)}), file=sys.stderr)
+        return model.predict
 
     return learn
 
 
-def methods() -> dict[str, Callable[..., Any]]:
-    """(images, labels, seed, threads) -> a function from images to labels; all but the convnet."""
-    found = {name: learn for name, (_, learn) in METHODS.items()}
-    found["lbp"] = with_svm(lbp)
-    for preset in ("fast", "best"):
-        found[f"{preset}, fine-tuned"] = finetuned(preset)
-    return found
+def _weights(model: Any) -> dict[str, Any]:
+    if model.network_ is None:
+        return {}
+    svm, network = model.network_weights_.round(2).tolist()
+    return {"svm": svm, "network": network, "mirror": bool(model.network_.mirror)}
+
+
+def network_alone(*given: Any) -> Any:
+    """What the network of `best` says without the SVM."""
+    predict = ours("best")(*given)
+    model = predict.__self__
+    model.network_weights_ = np.array([0.0, 1.0])
+    return predict
+
+
+def in_grey(images: list[Any], *given: Any) -> Any:
+    predict = ours("best")(_greys(images), *given)
+    return lambda others: predict(_greys(others))
+
+
+def _greys(images: list[Any]) -> list[Any]:
+    seen = Images(images)
+    return [np.array(seen.grey(i)) for i in range(len(seen))]
+
+
+def changed(*changes: tuple[Any, str, Any]) -> Learn:
+    """`best` with names of the training code replaced, in training and in use."""
+
+    def learn(*given: Any) -> Any:
+        with ExitStack() as undone:
+            for owner, name, value in changes:
+                undone.enter_context(patch.object(owner, name, value))
+            predict = ours("best")(*given)
+
+        def answer(others: list[Any]) -> Any:
+            with ExitStack() as undone:
+                for owner, name, value in changes:
+                    undone.enter_context(patch.object(owner, name, value))
+                return predict(others)
+
+        return answer
+
+    return learn
+
+
+def random_start(filters: Any, words: Any) -> Any:
+    """In place of the unsupervised solution, noise of the same size."""
+    rng = np.random.RandomState(0)
+    noise = rng.normal(size=filters.shape)
+    noise -= noise.mean(axis=(1, 2), keepdims=True)
+    noise /= np.linalg.norm(noise, axis=(1, 2), keepdims=True)
+    drawn = unit_length(np.abs(rng.normal(size=words.shape)))
+    return START(noise.astype(np.float32), drawn.astype(np.float32))
+
+
+def _no_path(path: Any) -> Any:
+    return lambda self, image: 0 * path(self, image)
+
+
+ABLATION: dict[str, Learn] = {
+    "best": ours("best"),
+    "best, no network": ours("best", finetune=False),
+    "best, network alone": network_alone,
+    "best, network from a random start": changed((finetune, "Start", random_start)),
+    "best, network without moved copies": changed(
+        (finetune, "augmented", lambda images, mirror, random: images)
+    ),
+    "best, network without its path from the pixels": changed(
+        (finetune._Module, "path", _no_path(finetune._Module.path)),
+        (Network, "_path", _no_path(Network._path)),
+    ),
+    "best, grey": in_grey,
+    "best, one scale": ours("best", scales=(1.0,)),
+    "best, 1000 words": ours("best", n_words=1000),
+    "best, hard VQ": ours("best", encoding="vq"),
+    "best, 2x2 windows": ours("best", window=2),
+    "best, 9 filters": ours("best", n_filters=9),
+    "best, no floor": ours("best", floor=0.0),
+    "best, floor 0.5": ours("best", floor=0.5),
+    "best, with 10 neurons for a class": lambda images, labels, *given: ours(
+        "best", selectivity=10 * len(np.unique(labels))
+    )(images, labels, *given),
+}
+
+
+def methods() -> dict[str, Learn]:
+    """(images, labels, seed, threads, groups, engine) -> a function from images to labels; all but the
+    convnet."""
+
+    def plain(learn: Any) -> Learn:
+        return lambda images, labels, seed, n_threads, *_: learn(images, labels, seed, n_threads)
+
+    found = {name: plain(learn) for name, (_, learn) in METHODS.items()}
+    found["lbp"] = plain(with_svm(lbp))
+    return found | {preset: ours(preset) for preset in ("paper", "fast", "best")} | ABLATION
 
 
 def draw(rows: list[dict[str, Any]], path: Path, title: str) -> None:
@@ -96,48 +201,106 @@ def draw(rows: list[dict[str, Any]], path: Path, title: str) -> None:
     figure.savefig(path, dpi=130)
 
 
+def draw_curve(rows: list[dict[str, Any]], path: Path, title: str) -> None:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    figure, ax = pyplot.subplots(figsize=(7, 4.5), layout="constrained")
+    for name in dict.fromkeys(row["method"] for row in rows):
+        mine = [row for row in rows if row["method"] == name]
+        sizes = sorted({row["per class"] for row in mine})
+        means = [
+            np.mean([row["mean per-class accuracy"] for row in mine if row["per class"] == n])
+            for n in sizes
+        ]
+        style = "o-" if name.split(",")[0] in ("paper", "fast", "best") else "s--"
+        ax.plot(sizes, means, style, label=name)
+    ax.set_xlabel("training images of each class")
+    ax.set_ylabel("accuracy, mean of the classes (%)")
+    ax.grid(alpha=0.3)
+    ax.legend()
+    ax.set_title(title)
+    figure.savefig(path, dpi=130)
+
+
+def first_of_class(chosen: Any, y: Any, n: int | None, seed: int) -> Any:
+    """`n` of each class, drawn at random; the first ones of a larger draw are those of a smaller."""
+    if n is None:
+        return chosen
+    rng = np.random.RandomState(seed)
+    parts = [rng.permutation(chosen[y[chosen] == c])[:n] for c in np.unique(y[chosen])]
+    return np.sort(np.concatenate(parts))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--set", choices=SETS, default="sign-digits", dest="name")
     parser.add_argument("--splits", type=int, default=1)
+    parser.add_argument("--first", type=int, default=0, help="leave out the splits before this one")
+    parser.add_argument("--per-class", nargs="+", type=int)
+    parser.add_argument("--at-most", type=int)
     parser.add_argument("--only", nargs="+")
+    parser.add_argument("--engine", default="auto")
     parser.add_argument("-o", "--output", type=Path)
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
-    images, y, splits = SETS[given.name](given.data, given.splits)
+    images, y, splits, groups = SETS[given.name](given.data, given.splits)
     greys = Images(images)
     squares = np.stack(list(in_parallel(lambda i: square(greys.grey(i)), range(len(greys)), 2)))
     ways = methods()
+    standard = [name for name in ways if name not in ABLATION or name == "best"]
+    wanted = given.only or [*standard, "convnet"]
+    wanted = list(ABLATION) if wanted == ["ablation"] else wanted
+    n_threads = int(os.environ.get("MIDFEA_THREADS", "2"))
+    device = "cuda" if given.engine == "torch" and torch.cuda.is_available() else "cpu"
     rows = []
-    for name in given.only or [*ways, "convnet"]:
+    tasks = itertools.product(wanted, given.per_class or [None], list(enumerate(splits))[given.first :])
+    for name, per, (number, (train, test)) in tasks:
         if name in NEEDS and not find_spec(NEEDS[name]):
             print(f"{name} is left out: {NEEDS[name]} is not installed")
             continue
-        for number, (train, test) in enumerate(splits):
-            begun = time.perf_counter()
-            with progress_bars():
-                if name == "convnet":
-                    answer = run_convnet(squares, y, train)
-                    known = time.perf_counter()
-                    answers = answer(test)
-                else:
-                    answer = ways[name]([images[i] for i in train], y[train], number, 2)
-                    known = time.perf_counter()
-                    answers = answer([images[i] for i in test])
-            row = {
-                "set": given.name,
-                "split": number,
-                "method": name,
-                "mean per-class accuracy": round(per_class(answers, y[test]), 2),
-                "seconds to train": round(known - begun, 1),
-                "ms per image": round(1e3 * (time.perf_counter() - known) / len(test), 2),
-            }
-            rows.append(row)
-            print(json.dumps(row), flush=True)
+        train, test = first_of_class(train, y, per, number), first_of_class(test, y, given.at_most, 0)
+        begun = time.perf_counter()
+        with progress_bars():
+            if name == "convnet":
+                answer = run_convnet(squares, y, train, device)
+                known = time.perf_counter()
+                answers = answer(test)
+            else:
+                together = None if groups is None else groups[train]
+                learn = ways[name]
+                answer = learn(
+                    [images[i] for i in train], y[train], number, n_threads, together, given.engine
+                )
+                known = time.perf_counter()
+                answers = answer([images[i] for i in test])
+        row = {
+            "set": given.name,
+            "split": number,
+            "method": name,
+            "per class": per,
+            "mean per-class accuracy": round(per_class(answers, y[test]), 2),
+            "accuracy": round(100 * float((answers == y[test]).mean()), 2),
+            "training images": len(train),
+            "seconds to train": round(known - begun, 1),
+            "ms per image": round(1e3 * (time.perf_counter() - known) / len(test), 2),
+        }
+        rows.append(row)
+        print(json.dumps(row), flush=True)
+    for name, per in dict.fromkeys((row["method"], row["per class"]) for row in rows):
+        found = [
+            row["mean per-class accuracy"]
+            for row in rows
+            if (row["method"], row["per class"]) == (name, per)
+        ]
+        learned = f", {per} of each class" if per else ""
+        print(f"{name}{learned}: {np.mean(found):.2f} ({np.std(found):.2f}), {len(found)} splits")
     if given.output:
         title = f"{given.name}: {len(splits[0][0])} images to learn from, {len(splits)} split(s)"
-        draw(rows, given.output, title)
+        (draw_curve if given.per_class else draw)(rows, given.output, title)
     if given.json:
         given.json.write_text(json.dumps(rows, indent=1) + "\n")
 

@@ -23,6 +23,9 @@ from midfea.learning.linear_svm import folds
 from midfea.progress import track
 from midfea.reproduce.protocols import PROTOCOLS
 
+# Images, class numbers, splits, and what images share that no test image has (None: nothing).
+Set = tuple[Any, Any, list[Any], Any]
+
 RATE = 5e-3
 CHANNELS = (32, 64, 64, 128, 128)
 
@@ -40,7 +43,7 @@ def convnet(n_classes: int) -> nn.Module:
 
 def train_convnet(images: Any, y: Any, n_seen: int, mirror: bool, what: str) -> nn.Module:
     torch.manual_seed(0)
-    net, steps = convnet(int(y.max()) + 1).train(), n_seen // BATCH
+    net, steps = convnet(int(y.max()) + 1).to(images.device).train(), n_seen // BATCH
     optimizer = torch.optim.AdamW(net.parameters(), lr=RATE, weight_decay=1e-4)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, RATE, steps, pct_start=0.2)
     for _ in track(range(steps), what, steps):
@@ -54,14 +57,15 @@ def train_convnet(images: Any, y: Any, n_seen: int, mirror: bool, what: str) -> 
     return net.eval()
 
 
-def run_convnet(images: Any, y: Any, train: Any) -> Callable[[Any], Any]:
+def run_convnet(images: Any, y: Any, train: Any, device: str = "cpu") -> Callable[[Any], Any]:
     """Trained; a function from test images to answers. Mirroring is chosen on a quarter held out."""
-    pixels = torch.as_tensor((images.astype(np.float32) - 127) / 64)[:, None]
-    labels = torch.as_tensor(y).long()
+    pixels = torch.as_tensor((images.astype(np.float32) - 127) / 64, device=device)[:, None]
+    labels = torch.as_tensor(y, device=device).long()
     n_seen = copies_seen(len(train))
-    known, held_out = (train[part] for part in folds(y[train], 4, 0)[0])
-    right = []
-    for mirror in (False, True):
+    parts = folds(y[train], 4, 0)
+    right = [0, 0] if not parts else []  # one image of each class: nothing to choose with
+    for mirror in (False, True) if parts else ():
+        known, held_out = (train[part] for part in parts[0])
         net = train_convnet(pixels[known], labels[known], n_seen // 3, mirror, "convnet, trial")
         with torch.no_grad():
             right.append(int((net(pixels[held_out]).argmax(dim=1) == labels[held_out]).sum()))
@@ -69,7 +73,7 @@ def run_convnet(images: Any, y: Any, train: Any) -> Callable[[Any], Any]:
 
     def answer(test: Any) -> Any:
         with torch.no_grad():
-            return torch.cat([net(part).argmax(dim=1) for part in pixels[test].split(256)]).numpy()
+            return torch.cat([net(part).argmax(dim=1).cpu() for part in pixels[test].split(256)]).numpy()
 
     return answer
 
@@ -78,7 +82,7 @@ def per_class(answers: Any, y: Any) -> float:
     return 100 * float(np.mean([(answers[y == c] == c).mean() for c in np.unique(y)]))
 
 
-def sign_digits(data: Path, splits: int) -> tuple[Any, Any, list[tuple[Any, Any]]]:
+def sign_digits(data: Path, splits: int) -> Set:
     """Half of each class for training."""
     found = load_folder(data / "sign_digits")
     y = np.unique(found.target, return_inverse=True)[1]
@@ -88,15 +92,16 @@ def sign_digits(data: Path, splits: int) -> tuple[Any, Any, list[tuple[Any, Any]
         shuffled = [rng.permutation(np.flatnonzero(y == c)) for c in np.unique(y)]
         halves = [(part[: len(part) // 2], part[len(part) // 2 :]) for part in shuffled]
         made.append(tuple(np.sort(np.concatenate(side)) for side in zip(*halves, strict=True)))
-    return found.images, y, made  # type: ignore[return-value]
+    return found.images, y, made, None
 
 
-def of_protocol(name: str) -> Callable[[Path, int], tuple[Any, Any, list[tuple[Any, Any]]]]:
-    def load(data: Path, splits: int) -> tuple[Any, Any, list[tuple[Any, Any]]]:
+def of_protocol(name: str) -> Callable[[Path, int], Set]:
+    def load(data: Path, splits: int) -> Set:
         protocol = PROTOCOLS[name]
         bunch = protocol.load(data)
         y = np.unique(bunch.target, return_inverse=True)[1]
-        return bunch.images, y, protocol.splits(bunch, splits, 0)
+        groups = np.asarray(bunch.person) if protocol.person_folds else None
+        return bunch.images, y, protocol.splits(bunch, splits, 0), groups
 
     return load
 
