@@ -64,7 +64,8 @@ class Steps:
             self._inner.report(what, done, total)
         elif what in self._order[self._at :]:  # one that was passed is done again as a part of others
             self._parts = done, max(total, 1)
-            self._inner = Steps(WITHIN[what], self._tell_part) if what in WITHIN else None
+            nested = what in WITHIN and done < total
+            self._inner = Steps(WITHIN[what], self._tell_part) if nested else None
             self._go_to(what, done / max(total, 1))
 
     def _tell_part(self, _: str, share: float) -> None:

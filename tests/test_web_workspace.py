@@ -1,0 +1,381 @@
+"""The workspace: a folder that people, the page and other programs change, and that stays whole."""
+
+import io
+import multiprocessing
+import os
+import time
+
+import numpy as np
+import pytest
+from PIL import Image
+from serving import id_of, noise
+
+from midfea.web import workspace as module
+from midfea.web.errors import Clash, Missing, Refused
+from midfea.web.features import KeptFeatures, forget_other_chains
+from midfea.web.incoming import decode
+from midfea.web.names import class_name, file_name
+from midfea.web.results import opened, read_results, write_results
+from midfea.web.steps import Steps, expected
+from midfea.web.workspace import Workspace
+
+
+@pytest.fixture
+def workspace(tmp_path):
+    made = Workspace(tmp_path / "work")
+    yield made
+    made.close()
+
+
+def add(workspace, label, seed=0, name=None):
+    return workspace.add(label, name or f"{seed}.png", io.BytesIO(noise(seed)))
+
+
+def labels(workspace):
+    return {image.id: image.label for image in workspace.all_images()}
+
+
+def files(workspace):
+    return sorted(
+        str(p.relative_to(workspace.images_folder)) for p in workspace.images_folder.rglob("*.*")
+    )
+
+
+# -- names ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["", "  ", "../x.png", "a/b.png", "a\\b.png", "..", ".hidden", "a\0.png", "a\nb", "\x7f", "a" * 101,
+     "ä" * 101, "\N{RIGHT-TO-LEFT OVERRIDE}gnp.exe", "\ud800"],
+)  # fmt: skip
+def test_names_that_are_refused(name):
+    for check in (class_name, file_name):
+        with pytest.raises(Refused) as refused:
+            check(name)
+        assert "\0" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "name", ["<img src=x onerror=alert(1)>", "Ärger 2", "猫", "a..b", "C++", "50 %", "x" * 100]
+)
+def test_names_that_are_kept_as_they_are(name):
+    assert class_name(f" {name} ") == name
+
+
+def test_what_looks_the_same_is_the_same():
+    assert class_name("A\N{COMBINING DIAERESIS}") == "Ä"
+
+
+# -- images ---------------------------------------------------------------------------------------
+
+
+def test_an_image_lies_in_the_folder_of_its_class(workspace):
+    image = add(workspace, "cats", 1)
+    assert files(workspace) == ["cats/1.png"]
+    assert workspace.path(image).read_bytes() == noise(1)
+    assert (image.id, image.width, image.height) == (id_of(noise(1)), 48, 48)
+    assert Image.open(io.BytesIO(workspace.thumbnail(image.id))).format == "WEBP"
+    assert not list(workspace.incoming.folder.glob("[!l]*")), "nothing unfinished is left"
+
+
+def test_the_same_image_again_is_accepted_once(workspace):
+    first = add(workspace, "cats", 1)
+    assert add(workspace, "cats", 1, "other name.png") == first
+    assert files(workspace) == ["cats/1.png"]
+    with pytest.raises(Clash, match="already in the class “cats”"):
+        add(workspace, "dogs", 1)
+    assert [count.name for count in workspace.classes()] == ["cats"]
+
+
+def test_another_image_of_the_same_name_is_kept_beside_it(workspace):
+    add(workspace, "cats", 1, "photo.png")
+    second = add(workspace, "cats", 2, "photo.png")
+    assert files(workspace) == [f"cats/photo-{second.id[:8]}.png", "cats/photo.png"]
+
+
+def test_a_name_without_an_ending_gets_one(workspace):
+    assert add(workspace, "cats", 1, "webcam").name == "webcam.png"
+    assert add(workspace, "cats", 2, "notes.txt").name == "notes.txt.png"
+
+
+def refused(workspace, content, *words):
+    with pytest.raises(Refused) as error:
+        workspace.add("cats", "x.png", io.BytesIO(content))
+    for word in words:
+        assert word in str(error.value)
+    assert files(workspace) == []
+    assert not list(workspace.incoming.folder.glob("[!l]*"))
+
+
+def test_what_is_no_image_is_refused(workspace):
+    whole = noise(0, 200)
+    refused(workspace, b"", "empty")
+    refused(workspace, b"<svg xmlns='http://www.w3.org/2000/svg'/>", "not an image")
+    refused(workspace, whole[: len(whole) // 2], "damaged or cut short")
+    refused(workspace, b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 50 50\n", "not an image")
+    refused(workspace, noise(0, 15), "15x15", "16x16")
+
+
+def test_what_is_too_large_is_refused_before_it_is_decoded(workspace, monkeypatch):
+    bomb = io.BytesIO()
+    Image.new("1", (20_000, 10_000)).save(bomb, "PNG")
+    assert len(bomb.getvalue()) < 100_000
+    monkeypatch.setattr("midfea.web.incoming.read_image", lambda path: pytest.fail("was decoded"))
+    refused(workspace, bomb.getvalue(), "60 megapixels")
+    wide = io.BytesIO()
+    Image.new("1", (9_000, 7_000)).save(wide, "PNG")
+    refused(workspace, wide.getvalue(), "9000x7000", "60 megapixels")
+    refused(workspace, bytes(33_000_000), "32 MB")
+
+
+def test_kinds_of_images(workspace):
+    pixels = np.random.RandomState(0).randint(0, 255, (40, 30, 3)).astype(np.uint8)
+    for kind in ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF"):
+        file = io.BytesIO()
+        Image.fromarray(pixels).save(file, kind)
+        image = workspace.add("all", kind, io.BytesIO(file.getvalue()))
+        assert (image.width, image.height) == (30, 40)
+        assert decode(workspace.path(image)).thumbnail
+
+
+def test_a_move_is_a_rename(workspace):
+    image = add(workspace, "cats", 1)
+    number = workspace.path(image).stat().st_ino
+    moved = workspace.move(image.id, "dogs")
+    assert files(workspace) == ["dogs/1.png"]
+    assert workspace.path(moved).stat().st_ino == number
+    assert labels(workspace) == {image.id: "dogs"}
+    add(workspace, "cats", 2, "1.png")
+    assert workspace.move(moved.id, "cats").name == f"1-{image.id[:8]}.png"
+    assert [count.images for count in workspace.classes()] == [2, 0]
+
+
+def test_removed_images_are_gone(workspace):
+    image = add(workspace, "cats", 1)
+    workspace.remove(image.id)
+    assert files(workspace) == []
+    assert not workspace.thumbnail_file(image.id).exists()
+    for again in (workspace.remove, workspace.find, workspace.thumbnail):
+        with pytest.raises(Missing):
+            again(image.id)
+    with pytest.raises(Missing):
+        workspace.move("../../etc/passwd", "cats")
+
+
+# -- classes --------------------------------------------------------------------------------------
+
+
+def test_classes_are_made_renamed_and_removed(workspace):
+    assert workspace.add_class(" cats ") == "cats"
+    for name in ("cats", "CATS"):
+        with pytest.raises(Clash, match="there is a class “cats”"):
+            workspace.add_class(name)
+    with pytest.raises(Clash, match="case"):
+        add(workspace, "Cats", 1)
+    image = add(workspace, "cats", 1)
+    workspace.add_class("dogs")
+    with pytest.raises(Clash):
+        workspace.rename_class("cats", "Dogs")
+    assert workspace.rename_class("cats", "Cats") == "Cats"
+    assert labels(workspace) == {image.id: "Cats"}
+    assert workspace.path(workspace.find(image.id)).is_file()
+    with pytest.raises(Clash, match="1 images"):
+        workspace.remove_class("Cats")
+    workspace.remove_class("Cats", with_images=True)
+    assert labels(workspace) == {}
+    assert [count.name for count in workspace.classes()] == ["dogs"]
+    for missing in (workspace.remove_class, workspace.images):
+        with pytest.raises(Missing):
+            missing("Cats")
+
+
+# -- others change the folder ---------------------------------------------------------------------
+
+
+def look_again(workspace):
+    workspace._looked = 0.0
+    workspace.refresh()
+
+
+def test_what_is_done_by_hand_is_seen(workspace):
+    image = add(workspace, "cats", 1)
+    version = workspace.version
+    folder = workspace.images_folder / "birds"
+    folder.mkdir()
+    (folder / "2.png").write_bytes(noise(2))
+    (folder / "notes.txt").write_text("no image")
+    (folder / "broken.png").write_bytes(b"no image either")
+    (folder / ".hidden.png").write_bytes(noise(3))
+    look_again(workspace)
+    assert labels(workspace) == {image.id: "cats", id_of(noise(2)): "birds"}
+    assert workspace.version > version
+    os.rename(folder / "2.png", workspace.images_folder / "cats" / "2.png")
+    workspace.path(image).unlink()
+    look_again(workspace)
+    assert labels(workspace) == {id_of(noise(2)): "cats"}
+    assert workspace.thumbnail(id_of(noise(2)))
+    os.rename(workspace.images_folder / "cats", workspace.images_folder / "kittens")
+    look_again(workspace)
+    assert labels(workspace) == {id_of(noise(2)): "kittens"}
+    assert [count.name for count in workspace.classes()] == ["birds", "kittens"]
+
+
+def test_a_file_that_was_changed_in_its_place_is_seen_at_a_close_look(workspace):
+    image = add(workspace, "cats", 1)
+    workspace.path(image).write_bytes(noise(2))
+    workspace.refresh(closely=True)
+    assert labels(workspace) == {id_of(noise(2)): "cats"}
+
+
+def test_what_was_removed_by_hand_can_be_added_again(workspace):
+    image = add(workspace, "cats", 1)
+    workspace.path(image).unlink()
+    assert add(workspace, "dogs", 1).label == "dogs"
+    assert files(workspace) == ["dogs/1.png"]
+
+
+def test_copies_made_by_hand_are_one_image(workspace):
+    image = add(workspace, "cats", 1)
+    for path in ("cats/copy.png", "dogs/copy.png"):
+        (workspace.images_folder / path).parent.mkdir(exist_ok=True)
+        (workspace.images_folder / path).write_bytes(noise(1))
+    look_again(workspace)
+    assert [image.id for image in workspace.images("cats")] == [image.id]
+    assert len(workspace.all_images()) == 1
+    workspace.move(image.id, "dogs")
+    assert len(files(workspace)) == 1
+    assert labels(workspace) == {image.id: "dogs"}
+
+
+def test_an_unchanged_folder_is_not_read_again(tmp_path, monkeypatch):
+    first = Workspace(tmp_path)
+    kept = [add(first, "cats", seed).id for seed in range(3)]
+    first.close()
+    monkeypatch.setattr("midfea.web.index.read_header", lambda path: pytest.fail("was read"))
+    second = Workspace(tmp_path)
+    assert set(labels(second)) == set(kept)
+    second.close()
+    (tmp_path / ".midfea" / "index.json").write_text('[[1, 2, "broken"')
+    monkeypatch.undo()
+    third = Workspace(tmp_path)
+    assert set(labels(third)) == set(kept)
+    third.close()
+
+
+def test_what_a_process_left_behind_is_swept_but_not_what_another_is_writing(tmp_path):
+    first = Workspace(tmp_path)
+    writing = first.incoming.new()
+    writing.write_bytes(b"half")
+    left = tmp_path / ".midfea" / "incoming" / "0123456789abcdef"
+    left.mkdir()
+    (left / "half").write_bytes(b"half")
+    second = Workspace(tmp_path)
+    assert writing.exists()
+    assert not left.exists()
+    first.close()
+    second.close()
+
+
+def _add_many(folder, start, queue):
+    workspace = Workspace(folder)
+    for seed in range(start, start + 20):
+        image = add(workspace, ("cats", "dogs")[seed % 2], seed, f"{seed % 5}.png")
+        if seed % 4 == 0:
+            image = workspace.move(image.id, "birds")
+        queue.put((image.id, image.label))
+    workspace.close()
+
+
+def test_several_processes_at_once(tmp_path):
+    """Each name is used by several images: nothing may be overwritten."""
+    context = multiprocessing.get_context("spawn")
+    queue = context.Queue()
+    folder = str(tmp_path / "work")
+    Workspace(folder).close()
+    writers = [context.Process(target=_add_many, args=(folder, 1000 * i, queue)) for i in range(2)]
+    for writer in writers:
+        writer.start()
+    expected_labels = dict(queue.get(timeout=60) for _ in range(40))
+    for writer in writers:
+        writer.join(30)
+        assert writer.exitcode == 0
+    workspace = Workspace(folder)
+    assert labels(workspace) == expected_labels
+    workspace.close()
+
+
+def test_a_failing_disk_accepts_nothing(workspace, monkeypatch):
+    def fail(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(module.os, "rename", fail)
+    with pytest.raises(OSError, match="No space"):
+        add(workspace, "cats", 1)
+    monkeypatch.undo()
+    assert files(workspace) == []
+    assert labels(workspace) == {}
+    assert add(workspace, "cats", 1).label == "cats"
+
+
+def test_thousands_of_images_are_listed_quickly(tmp_path):
+    folder = tmp_path / "images" / "many"
+    folder.mkdir(parents=True)
+    for seed in range(300):
+        (folder / f"{seed}.png").write_bytes(noise(seed, 16))
+    workspace = Workspace(tmp_path)
+    assert workspace.classes()[0].images == 300
+    begun = time.perf_counter()
+    look_again(workspace)
+    assert time.perf_counter() - begun < 0.1
+    workspace.close()
+
+
+# -- features, results, steps ---------------------------------------------------------------------
+
+
+def test_features_are_kept_by_content(tmp_path):
+    ids = [id_of(noise(seed)) for seed in range(5)]
+    features = np.random.RandomState(0).randn(5, 7).astype(np.float32)
+    kept = KeptFeatures(tmp_path, "chain")
+    kept.add(ids[:3], ids[:3], features[:3])
+    kept.add(ids[3:], ids[3:], features[3:])
+    again = KeptFeatures(tmp_path, "chain")
+    np.testing.assert_array_equal(again.rows([ids[4], ids[0], ids[3]]), features[[4, 0, 3]])
+    near = again.nearest(features[2], ids[1:], 2)
+    assert near[0] == (ids[2], pytest.approx(0, abs=1e-6))
+    assert near[1][0] != ids[0]
+    assert not KeptFeatures(tmp_path, "another").places
+    (tmp_path / "chain" / "000001.safetensors").write_bytes(b"damaged")
+    assert set(KeptFeatures(tmp_path, "chain").places) == set(ids[:3])
+    forget_other_chains(tmp_path, "another")
+    assert not (tmp_path / "chain").exists()
+
+
+def test_results_belong_to_one_model(tmp_path):
+    write_results(tmp_path, "a" * 20, opened("x.midfea", "now"))
+    assert read_results(tmp_path, "a" * 20).about["name"] == "x.midfea"
+    assert read_results(tmp_path, "b" * 20) is None
+    os.rename(tmp_path / f"{'a' * 20}.safetensors", tmp_path / f"{'b' * 20}.safetensors")
+    assert read_results(tmp_path, "b" * 20) is None
+    (tmp_path / f"{'c' * 20}.safetensors").write_bytes(b"half of it")
+    assert read_results(tmp_path, "c" * 20) is None
+
+
+@pytest.mark.parametrize("neurons", [0, 10])
+def test_the_fraction_grows_to_one(neurons):
+    told = []
+    seconds = expected(500, 500, 4, "fast", neurons, False, True)
+    steps = Steps(seconds, lambda step, fraction: told.append((step, fraction)))
+    for name in seconds:
+        for done in range(3):
+            steps.report(name, done, 2)
+            if name in ("floor", "classifier") and done < 2:  # a model inside a step
+                for inner in ("filters", "words", "features", "neuron selectivity"):
+                    steps.report(inner, 0, 2)
+                    steps.report(inner, 1, 2)
+        steps._told = 0.0
+    fractions = [fraction for _, fraction in told]
+    assert fractions == sorted(fractions)
+    assert fractions[0] < 0.1 and fractions[-1] > 0.9
+    assert {"Trying settings", "Computing features"} <= {step for step, _ in told}
