@@ -8,7 +8,6 @@ import time
 import numpy as np
 import pytest
 from PIL import Image
-from serving import id_of, noise
 
 from midfea.web import workspace as module
 from midfea.web.errors import Clash, Missing, Refused
@@ -18,6 +17,7 @@ from midfea.web.names import class_name, file_name
 from midfea.web.results import opened, read_results, write_results
 from midfea.web.steps import Steps, expected
 from midfea.web.workspace import Workspace
+from serving import id_of, noise
 
 
 @pytest.fixture
@@ -364,16 +364,15 @@ def test_results_belong_to_one_model(tmp_path):
 
 @pytest.mark.parametrize("neurons", [0, 10])
 def test_the_fraction_grows_to_one(neurons):
-    told = []
+    told, parts = [], {"floor": ("filters", "words", "features"), "classifier": ("neuron selectivity",)}
     seconds = expected(500, 500, 4, "fast", neurons, False, True)
     steps = Steps(seconds, lambda step, fraction: told.append((step, fraction)))
     for name in seconds:
         for done in range(3):
             steps.report(name, done, 2)
-            if name in ("floor", "classifier") and done < 2:  # a model inside a step
-                for inner in ("filters", "words", "features", "neuron selectivity"):
-                    steps.report(inner, 0, 2)
-                    steps.report(inner, 1, 2)
+            for inner in parts.get(name, ()) if done < 2 else ():  # a model inside a step
+                steps.report(inner, 0, 2)
+                steps.report(inner, 1, 2)
         steps._told = 0.0
     fractions = [fraction for _, fraction in told]
     assert fractions == sorted(fractions)
