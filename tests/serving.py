@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import httpx
 import numpy as np
@@ -64,7 +65,7 @@ class Server:
 
     def memory(self):
         """Megabytes that the server holds."""
-        status = open(f"/proc/{self.process.pid}/status").read()
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
         return int(re.search(r"VmRSS:\s+(\d+)", status).group(1)) / 1000
 
     def get(self, path, **query):
@@ -185,15 +186,9 @@ def teach_and_kill(folder, n_kills, seed=0, log=lambda line: None):
     Returns how many images were accepted in all, and how many kills met a training under way.
     """
     chosen, placed, n_training = random.Random(seed), {}, 0
-    for kill in range(n_kills + 1):
-        server = Server(folder)
-        if kill:
-            check_whole(server, teacher)
-            log(f"kill {kill}: {teacher.n_done} changes, {len(placed)} images, all there")
-            if kill == n_kills:
-                server.stop()
-                return len(placed), n_training
-        teacher = Teacher(server, 100 * seed + kill + 1, placed)
+    server = Server(folder)
+    for kill in range(1, n_kills + 1):
+        teacher = Teacher(server, 100 * seed + kill, placed)
         teacher.start()
         while len({*placed.values()}) < 2 or len(placed) < 12:
             assert teacher.is_alive()
@@ -204,6 +199,11 @@ def teach_and_kill(folder, n_kills, seed=0, log=lambda line: None):
         server.kill()
         teacher.join(30)
         assert not teacher.is_alive()
+        server = Server(folder)
+        check_whole(server, teacher)
+        log(f"kill {kill}: after {teacher.n_done} changes, {len(placed)} images, all there")
+    server.stop()
+    return len(placed), n_training
 
 
 def check_whole(server, teacher):
@@ -230,8 +230,8 @@ def check_whole(server, teacher):
     assert server.all_images() == on_disk
     teacher.placed.clear()
     teacher.placed.update(on_disk)
-    incoming = [p for p in (server.folder / ".midfea" / "incoming").iterdir()]
-    assert len(incoming) == 1, "unfinished files are swept"
+    incoming = server.folder / ".midfea" / "incoming"
+    assert len(list(incoming.iterdir())) == 1, "unfinished files are swept"
     state = server.state()
     assert state["model_error"] is None
     if state["model"] is not None:  # whole, and with its own results
