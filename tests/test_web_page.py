@@ -10,6 +10,7 @@ import subprocess
 import sys
 import zipfile
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -33,14 +34,15 @@ def _need(found, reason):
 
 @pytest.fixture(scope="module")
 def browser():
-    playwright = pytest.importorskip("playwright.sync_api") if os.environ.get("CI") != "true" else None
-    if playwright is None:
-        import playwright.sync_api as playwright
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError:
+        _need(False, "playwright is not installed")
     names = ("chromium", "chromium-browser", "google-chrome")
     path = next(filter(None, map(shutil.which, names)), None)
     _need(path, f"none of {', '.join(names)} is installed")
     camera = ["--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream"]
-    with playwright.sync_playwright() as started:
+    with sync_playwright() as started:
         chromium = started.chromium.launch(executable_path=path, args=camera)
         yield chromium
         chromium.close()
@@ -484,8 +486,9 @@ def test_many_images_are_few_elements(visit, tmp_path):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_every_screen_is_accessible(visit, taught, photos, scheme):
-    axe = pytest.importorskip("axe_playwright_python")
-    script = (Path(axe.__file__).parent / "axe.min.js").read_text(encoding="utf-8")
+    axe = find_spec("axe_playwright_python")
+    _need(axe, "axe-playwright-python, which brings axe-core, is not installed")
+    script = Path(axe.origin).with_name("axe.min.js").read_text(encoding="utf-8")
     user = visit(taught, color_scheme=scheme)
     page = user.page
     page.evaluate(script)
@@ -520,6 +523,15 @@ def test_every_screen_is_accessible(visit, taught, photos, scheme):
     check("the image")
 
 
+def photograph(page, path, whole=False):
+    """A picture of the page, small enough to be kept."""
+    page.wait_for_timeout(400)  # thumbnails
+    page.screenshot(path=path, full_page=whole)
+    with Image.open(path) as picture:
+        small = picture.convert("RGB").quantize(256)
+    small.save(path, optimize=True)
+
+
 @pytest.mark.skipif("MIDFEA_SCREENSHOTS" not in os.environ, reason="pictures only when asked for")
 def test_screenshots(visit, tmp_path):
     """Each screen at two widths, light and dark."""
@@ -539,7 +551,7 @@ def test_screenshots(visit, tmp_path):
         page.click("#train")
         page.wait_for_selector("#job-text:has-text('left')", timeout=TRAINED)
         page.set_viewport_size({"width": 1280, "height": 900})
-        page.screenshot(path=target / "serve-training.png")
+        photograph(page, target / "serve-training.png")
         page.wait_for_selector("#train-status:has-text('Trained.')", timeout=5 * TRAINED)
         page.reload()
         page.wait_for_selector(".tile img")
@@ -550,18 +562,18 @@ def test_screenshots(visit, tmp_path):
         page.get_by_role("heading", name="What the stages see").wait_for()
         user.go("inspect")
         page.locator(".matrix button").first.wait_for()
+        # No folder of the machine that this runs on.
+        page.evaluate("document.getElementById('workspace-path').textContent = 'surfaces'")
         for scheme in ("light", "dark"):
             page.emulate_media(color_scheme=scheme)
             for width, height in ((1280, 900), (390, 844)):
                 page.set_viewport_size({"width": width, "height": height})
                 for screen in SCREENS:
                     user.go(screen)
-                    page.wait_for_timeout(400)
-                    page.screenshot(path=target / f"serve-{screen}-{width}-{scheme}.png", full_page=True)
+                    photograph(page, target / f"serve-{screen}-{width}-{scheme}.png", whole=True)
         page.emulate_media(color_scheme="light")
         page.set_viewport_size({"width": 1280, "height": 900})
         user.go("inspect")
         page.locator(".matrix button.wrong").first.click()
         page.locator("dialog .tile img").first.wait_for()
-        page.wait_for_timeout(400)
-        page.screenshot(path=target / "serve-images-of-a-cell.png")
+        photograph(page, target / "serve-images-of-a-cell.png")

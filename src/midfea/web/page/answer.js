@@ -6,7 +6,7 @@ import { chooseClass } from "./dialogs.js";
 import { el, freshId, say, tell } from "./dom.js";
 import { refresh } from "./state.js";
 import { showWhy } from "./why.js";
-import { count, percent } from "./words.js";
+import { count, percent, sure } from "./words.js";
 
 const N_SHOWN = 5; // classes, before "all"
 
@@ -58,7 +58,7 @@ export class Answer {
     const { probabilities, milliseconds } = this.found;
     const { class: best, probability } = probabilities[0];
     this.unsure = probability < threshold;
-    this.verdict.replaceChildren(...(this.unsure ? [el("span", { class: "unsure" }, "Unsure"), `: ${best}?`] : [best]), ` ${percent(probability)}`);
+    this.verdict.replaceChildren(...(this.unsure ? [el("span", { class: "unsure" }, "Unsure"), `: ${best}?`] : [best]), ` ${sure(probability)}`);
     const known = this.what.id ? ", an image that the model may have learned from" : "";
     say(this.facts, `${this.name}${known} · ${Math.round(milliseconds)} ms`);
     if (!this.bars.firstChild) this.#showBars(probabilities.slice(0, N_SHOWN));

@@ -57,7 +57,7 @@ function update() {
   const state = store.state;
   if (!state) return;
   const { job, model } = state;
-  const shown = JSON.stringify([model, state.model_error, state.images > 0]);
+  const shown = JSON.stringify([model, state.model_error, state.images > 0, running()]);
   if (shown !== shownModel) {
     shownModel = shown;
     byId("result").replaceChildren(...result(state));
@@ -87,6 +87,9 @@ function finished(job, watched) {
 }
 
 function result({ model, model_error: problem, images }) {
+  if (!model && running()) {
+    return [el("h3", {}, "Training …"), el("p", {}, "You may go on meanwhile: images that you add now are for the next training.")];
+  }
   if (!model) {
     return [
       el("h3", {}, "No model yet"),

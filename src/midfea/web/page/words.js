@@ -5,6 +5,9 @@ const grouped = new Intl.NumberFormat("en");
 export const number = (value) => grouped.format(value);
 export const percent = (share, digits = 0) => `${(100 * share).toFixed(digits)}%`;
 
+/** Of an answer: only certainty is 100%. */
+export const sure = (share) => (share < 1 && share > 0.995 ? ">99%" : percent(share));
+
 export function count(n, one, many = `${one}s`) {
   return `${number(n)} ${n === 1 ? one : many}`;
 }
