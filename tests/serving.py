@@ -194,7 +194,12 @@ def teach_and_kill(folder, n_kills, seed=0, log=lambda line: None):
             assert teacher.is_alive()
             time.sleep(0.01)
         assert server.client.post("/api/train", json={"preset": "paper"}).status_code == 202
-        time.sleep(chosen.uniform(0, 5))
+        if kill % 3 == 0:  # about when the model takes its place
+            while server.state()["job"]["fraction"] < 0.9:
+                time.sleep(0.02)
+            time.sleep(chosen.uniform(0, 1))
+        else:
+            time.sleep(chosen.uniform(0, 4))
         n_training += server.state()["job"]["state"] == "running"
         server.kill()
         teacher.join(30)

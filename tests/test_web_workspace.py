@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from midfea.web import index as index_module
 from midfea.web import workspace as module
 from midfea.web.errors import Clash, Missing, Refused
 from midfea.web.features import KeptFeatures, forget_other_chains
@@ -248,11 +249,31 @@ def test_copies_made_by_hand_are_one_image(workspace):
     assert labels(workspace) == {image.id: "dogs"}
 
 
+def test_a_file_that_is_moved_while_it_is_read_is_not_forgotten(workspace, monkeypatch):
+    """What could not be opened must not be remembered as no image: a move leaves the file the same."""
+    folder = workspace.images_folder / "birds"
+    folder.mkdir()
+    (folder / "2.png").write_bytes(noise(2))
+    real = module.Index.read
+
+    def move_and_read(index, path):
+        listing = index_module.listed(path)
+        os.rename(folder / "2.png", folder / "3.png")
+        monkeypatch.setattr(index_module, "listed", lambda _: listing)
+        return real(index, path)
+
+    monkeypatch.setattr(module.Index, "read", move_and_read)
+    look_again(workspace)
+    monkeypatch.undo()
+    look_again(workspace)
+    assert labels(workspace) == {id_of(noise(2)): "birds"}
+
+
 def test_an_unchanged_folder_is_not_read_again(tmp_path, monkeypatch):
     first = Workspace(tmp_path)
     kept = [add(first, "cats", seed).id for seed in range(3)]
     first.close()
-    monkeypatch.setattr("midfea.web.index.read_header", lambda path: pytest.fail("was read"))
+    monkeypatch.setattr("midfea.web.index.read_header", lambda file: pytest.fail("was read"))
     second = Workspace(tmp_path)
     assert set(labels(second)) == set(kept)
     second.close()

@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import IO, NamedTuple, Protocol
 
 from PIL import Image
 
@@ -122,7 +122,7 @@ class Incoming:
             path.unlink(missing_ok=True)
 
 
-def read_header(path: Path) -> Header:
+def read_header(path: Path | IO[bytes]) -> Header:
     """Format and size, without decoding; `Refused` if the image is of no use."""
     try:
         # Pillow knows no MPO by that name: it is a JPEG until its header is read.

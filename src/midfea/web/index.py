@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -80,7 +81,8 @@ class Index:
             (path, status) for path, status in listed(folder) if self.known(signature(status)) is None
         ]
         for path, status in new:
-            self._facts[signature(status)] = _facts_of(path)
+            with suppress(OSError):  # moved or removed in the meantime: found where it is now
+                self._facts[signature(status)] = _facts_of(path)
         return len(new)
 
 
@@ -123,10 +125,10 @@ def _sayable(name: str) -> bool:
 
 
 def _facts_of(path: Path) -> Facts:
-    try:
-        header = read_header(path)
-        with path.open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
-    except (OSError, Refused):
-        return Facts("", 0, 0)
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+        try:
+            header = read_header(file)
+        except Refused:
+            return Facts("", 0, 0)
     return Facts(digest[:20], header.width, header.height)

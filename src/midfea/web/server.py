@@ -63,6 +63,7 @@ def _listen(host: str, port: int) -> socket.socket:
         listening = socket.socket(family, kind, protocol)
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind(address)
+        listening.listen(2048)  # from now on a browser waits instead of failing
     except OSError as error:
         raise OSError(
             f"cannot listen on {host}, port {port}: {error.strerror}; choose another with --port"
