@@ -224,9 +224,10 @@ def the_whole_way(visit, taught, new, workspace, tmp_path):
         assert "changed since" not in user.page.inner_text("#workspace-facts")
 
         user.go("take-away")
-        model = load(user.download("Model", tmp_path))
-        assert [str(name) for name in model.classes_] == [first, second]
-        with zipfile.ZipFile(user.download("Labelled images", tmp_path)) as archive:
+        saved = user.download("Model", tmp_path)
+        assert [str(name) for name in load(saved).classes_] == [first, second]
+        archived = user.download("Labelled images", tmp_path)
+        with zipfile.ZipFile(archived) as archive:
             names = [Path(name).parts[-2:] for name in archive.namelist() if not name.endswith("/")]
         assert (right, asked.name) in names and len(names) == n_taught + 1
         labels = user.download("Labels", tmp_path).read_text()
@@ -240,6 +241,19 @@ def the_whole_way(visit, taught, new, workspace, tmp_path):
         again.page.wait_for_selector(".tile img")
         again.go("inspect")
         again.page.wait_for_selector(".matrix button")
+
+    with serving(workspace.with_name("elsewhere")) as address:
+        other = visit(address)
+        other.go("take-away")
+        other.page.get_by_label("Model file").set_input_files(saved)
+        other.page.get_by_text("Opened: it knows 2 classes").wait_for()
+        other.page.get_by_label("Zip of class folders").set_input_files(archived)
+        other.facts(f"2 classes · {n_taught + 1} images · model opened from a file")
+        other.go("classify")
+        other.page.set_input_files("#classify-input", [asked])
+        other.page.get_by_role("list", name="Probabilities").wait_for()
+        other.go("inspect")
+        other.page.wait_for_selector("#inspect-message:has-text('train')")
 
 
 def test_the_whole_way(visit, photos, tmp_path):
@@ -382,6 +396,25 @@ def test_an_unsure_answer_and_the_threshold(visit, taught, photos):
     user.page.wait_for_selector(f"#classify-status:has-text('unsure {len(files)}')")
     user.page.locator("#threshold").press("Home")
     assert "unsure" not in user.page.inner_text("#classify-status")
+
+
+def test_an_image_of_another_class_is_moved_when_corrected(visit, taught, tmp_path):
+    user = visit(taught)
+    listed = user.page.request.get(f"{taught}api/images?class=pits").json()["images"]
+    image = listed[0]
+    file = tmp_path / "the same under another name.png"
+    file.write_bytes(user.page.request.get(f"{taught}api/images/{image['id']}/file").body())
+    user.go("classify")
+    user.page.locator("#threshold").press(
+        "End"
+    )  # unsure of everything, so that every class can be chosen
+    user.page.set_input_files("#classify-input", [file])
+    for name in ("crack", "pits"):  # and back
+        user.page.get_by_role("button", name=re.compile("Wrong, it is|Another class")).click()
+        user.page.get_by_role("dialog").get_by_role("button", name=name).click()
+        user.page.get_by_text(f"Put into {name}").wait_for()
+        listed = user.page.request.get(f"{taught}api/images?class={name}").json()["images"]
+        assert image["id"] in [each["id"] for each in listed]
 
 
 def test_a_cell_opens_its_images_and_an_image_moves(visit, taught):
