@@ -102,9 +102,11 @@ class Server:
         """Class and id of every image, as the server tells them."""
         found = {}
         for each in self.state()["classes"]:
-            listed = self.get("images", **{"class": each["name"], "limit": 1000})
-            assert listed["total"] == each["images"]
-            found |= {image["id"]: image["class"] for image in listed["images"]}
+            for offset in range(0, max(each["images"], 1), 1000):
+                part = {"class": each["name"], "offset": offset, "limit": 1000}
+                listed = self.get("images", **part)
+                assert listed["total"] == each["images"]
+                found |= {image["id"]: image["class"] for image in listed["images"]}
         return found
 
 
@@ -121,6 +123,9 @@ def noise(seed, size=48):
 
 def id_of(content):
     return hashlib.sha256(content).hexdigest()[:20]
+
+
+MOST = 150  # images that a teacher keeps: training shall not take long
 
 
 class Teacher(threading.Thread):
@@ -144,14 +149,15 @@ class Teacher(threading.Thread):
                 except httpx.HTTPError:
                     return
                 self.n_done += 1
+                time.sleep(0.02)
 
     def _do_something(self, client):
         what = self.random.random()
-        if what < 0.75 or len(self.placed) < 12:
+        if (what < 0.5 and len(self.placed) < MOST) or len(self.placed) < 12:
             self._upload(client)
             return
         id = self.random.choice(sorted(self.placed))
-        if what < 0.95:
+        if what < 0.75:
             label = self.random.choice(self.labels)
             self.unsure[id] = {self.placed[id], label}
             answer = client.patch(f"/api/images/{id}", json={"class": label})
@@ -183,31 +189,33 @@ class Teacher(threading.Thread):
 def teach_and_kill(folder, n_kills, seed=0, log=lambda line: None):
     """Kill a server at random moments of teaching and training; after each, all must be there.
 
-    Returns how many images were accepted in all, and how many kills met a training under way.
+    Returns how many images are there at the end, and how many kills met a training under way.
     """
     chosen, placed, n_training = random.Random(seed), {}, 0
     server = Server(folder)
-    for kill in range(1, n_kills + 1):
-        teacher = Teacher(server, 100 * seed + kill, placed)
-        teacher.start()
-        while len({*placed.values()}) < 2 or len(placed) < 12:
-            assert teacher.is_alive()
-            time.sleep(0.01)
-        assert server.client.post("/api/train", json={"preset": "paper"}).status_code == 202
-        if kill % 3 == 0:  # about when the model takes its place
-            while server.state()["job"]["fraction"] < 0.9:
-                time.sleep(0.02)
-            time.sleep(chosen.uniform(0, 1))
-        else:
-            time.sleep(chosen.uniform(0, 4))
-        n_training += server.state()["job"]["state"] == "running"
-        server.kill()
-        teacher.join(30)
-        assert not teacher.is_alive()
-        server = Server(folder)
-        check_whole(server, teacher)
-        log(f"kill {kill}: after {teacher.n_done} changes, {len(placed)} images, all there")
-    server.stop()
+    try:
+        for kill in range(1, n_kills + 1):
+            teacher = Teacher(server, 100 * seed + kill, placed)
+            teacher.start()
+            while len({*placed.values()}) < 2 or len(placed) < 12:
+                assert teacher.is_alive()
+                time.sleep(0.01)
+            assert server.client.post("/api/train", json={"preset": "paper"}).status_code == 202
+            if kill % 3 == 0:  # about when the model takes its place
+                while server.state()["job"]["fraction"] < 0.9:
+                    time.sleep(0.02)
+                time.sleep(chosen.uniform(0, 1))
+            else:
+                time.sleep(chosen.uniform(0, 3))
+            n_training += server.state()["job"]["state"] == "running"
+            server.kill()
+            teacher.join(30)
+            assert not teacher.is_alive()
+            server = Server(folder)
+            check_whole(server, teacher)
+            log(f"kill {kill}: after {teacher.n_done} changes {len(placed)} images, all there")
+    finally:
+        server.stop()
     return len(placed), n_training
 
 
