@@ -6,10 +6,7 @@ MIDFEA_SCREENSHOTS=docs/screenshots writes the pictures of the documentation; el
 import os
 import re
 import shutil
-import subprocess
-import sys
 import zipfile
-from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -19,6 +16,7 @@ from PIL import Image
 
 from midfea.datasets import load_surfaces
 from midfea.model_file import load
+from serving import Server
 
 SCREENS = ("teach", "classify", "inspect", "take-away")
 TRAINED = 60_000  # milliseconds that a training may take
@@ -46,25 +44,6 @@ def browser():
         chromium = started.chromium.launch(executable_path=path, args=camera)
         yield chromium
         chromium.close()
-
-
-@contextmanager
-def serving(folder, *arguments):
-    """The address of a server of its own process for a workspace."""
-    asked = ["serve", *map(str, arguments), "--workspace", str(folder), "--port", "0"]
-    process = subprocess.Popen(
-        [sys.executable, "-c", "from midfea.cli import main; main()", *asked],
-        stdout=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "COLUMNS": "200"},
-    )
-    try:
-        found = (re.search(r"http://\S+", line) for line in process.stdout)
-        yield next(filter(None, found)).group()
-    finally:
-        process.terminate()
-        process.wait(30)
-        process.stdout.close()
 
 
 class Visit:
@@ -165,30 +144,28 @@ def photos(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def taught(browser, photos, tmp_path_factory):
+def taught(tmp_path_factory):
     """The address of a server with a trained model, for tests that only look, or change little."""
     folder = tmp_path_factory.mktemp("taught") / "surfaces"
     write_photos(folder / "images", ("scratch", "pits", "crack"), 14)
-    with serving(folder) as address:
-        teacher = Visit(browser, address)
-        teacher.train()
-        teacher.close()
-        yield address
+    with Server(folder) as server:
+        assert server.train(preset="paper")["state"] == "done"
+        yield server.address
 
 
 @pytest.fixture(scope="module")
 def fresh(tmp_path_factory):
     """The address of a server with an empty workspace; each test makes classes with names of its own."""
-    with serving(tmp_path_factory.mktemp("fresh") / "empty") as address:
-        yield address
+    with Server(tmp_path_factory.mktemp("fresh") / "empty") as server:
+        yield server.address
 
 
 def the_whole_way(visit, taught, new, workspace, tmp_path):
     """Teach by dropping a folder, ask, correct, teach again, take away, come back."""
     first, second = sorted(path.name for path in taught.iterdir())
     n_taught = sum(1 for path in taught.rglob("*") if path.is_file())
-    with serving(workspace) as address:
-        user = visit(address)
+    with Server(workspace) as server:
+        user = visit(server.address)
         user.drop("#new-images", taught)
         user.facts(f"2 classes · {n_taught} images · no model yet")
         user.train()
@@ -235,15 +212,15 @@ def the_whole_way(visit, taught, new, workspace, tmp_path):
         facts = user.page.inner_text("#workspace-facts")
 
     user.page.wait_for_selector("#connection:has-text('does not answer')")
-    with serving(workspace) as address:
-        again = visit(address)
+    with Server(workspace) as server:
+        again = visit(server.address)
         again.facts(facts)
         again.page.wait_for_selector(".tile img")
         again.go("inspect")
         again.page.wait_for_selector(".matrix button")
 
-    with serving(workspace.with_name("elsewhere")) as address:
-        other = visit(address)
+    with Server(workspace.with_name("elsewhere")) as server:
+        other = visit(server.address)
         other.go("take-away")
         other.page.get_by_label("Model file").set_input_files(saved)
         other.page.get_by_text("Opened: it knows 2 classes").wait_for()
@@ -357,8 +334,8 @@ def test_what_needs_a_model_says_so(visit, tmp_path, photos):
     write_photos(tmp_path / "work" / "images", ("pits",), 2)
     bad = tmp_path / "bad.midfea"
     bad.write_bytes(b"no model at all")
-    with serving(tmp_path / "work") as address:
-        user = visit(address)
+    with Server(tmp_path / "work") as server:
+        user = visit(server.address)
         user.page.click("#train")
         user.page.wait_for_selector("#train-message:has-text('two classes')")
         user.go("classify")
@@ -503,8 +480,8 @@ def test_many_images_are_few_elements(visit, tmp_path):
     for i in range(5000):
         noise = rng.integers(0, 255, (16, 16), dtype=np.uint8)
         Image.fromarray(noise).save(folder / f"{i}.png", compress_level=0)
-    with serving(tmp_path / "work") as address:
-        user = visit(address)
+    with Server(tmp_path / "work") as server:
+        user = visit(server.address)
         user.facts("5,000 images")
         card = user.card("many")
         tiles = card.locator(".tile")
@@ -575,8 +552,8 @@ def test_screenshots(visit, tmp_path):
         wrong = sorted((workspace / "images" / was).iterdir())[k]
         wrong.rename(workspace / "images" / becomes / wrong.name)
     new = write_photos(tmp_path / "new", ("crack", "pits", "scale"), 1, seed=5)
-    with serving(workspace) as address:
-        user = visit(address)
+    with Server(workspace) as server:
+        user = visit(server.address)
         page = user.page
         page.evaluate("localStorage.setItem('midfea-settings', JSON.stringify({neurons: 12}))")
         page.reload()

@@ -3,7 +3,7 @@
 import { api, fileUrl } from "./api.js";
 import { bars } from "./bars.js";
 import { chooseClass } from "./dialogs.js";
-import { el, freshId, say, tell } from "./dom.js";
+import { button, el, say, tell } from "./dom.js";
 import { refresh } from "./state.js";
 import { showWhy } from "./why.js";
 import { count, percent, sure } from "./words.js";
@@ -19,17 +19,17 @@ export class Answer {
     this.url = what.file ? URL.createObjectURL(what.file) : fileUrl(what.id);
     this.picture = el("img", { src: this.url, alt: this.name });
     this.picture.addEventListener("error", () => (this.picture.hidden = true)); // a format that browsers do not show
-    this.evidence = el("button", { type: "button", "aria-pressed": "false", hidden: true, onclick: () => this.#toggle() }, "Evidence");
-    this.legend = el("p", { class: "legend key", hidden: true, id: freshId() },
+    this.evidence = button("Evidence", () => this.#toggle(), { "aria-pressed": "false", hidden: true });
+    this.legend = el("p", { class: "legend key", hidden: true },
       el("span", {}, "against"), el("i", { "aria-hidden": "true" }), el("span", {}, "for"));
     this.verdict = el("h3", {}, "…");
     this.facts = el("p", { class: "key" }, this.name);
     this.bars = el("div", {});
     this.message = el("p", { class: "message", role: "alert" });
     this.status = el("p", { class: "message", role: "status" });
-    this.right = el("button", { type: "button", hidden: true, onclick: () => this.#teach(this.found.best) }, "Right");
-    this.wrong = el("button", { type: "button", hidden: true, onclick: () => this.#correct() }, "Wrong, it is …");
-    this.why = el("button", { type: "button", hidden: true, "aria-expanded": "false", onclick: () => this.#explain() }, "Why?");
+    this.right = button("Right", () => this.#teach(this.found.best), { hidden: true });
+    this.wrong = button("Wrong, it is …", () => this.#correct(), { hidden: true });
+    this.why = button("Why?", () => this.#explain(), { hidden: true, "aria-expanded": "false" });
     this.reasons = el("div", { class: "why", hidden: true });
     this.element = el("article", { class: "card answer", "aria-label": this.name },
       el("div", { class: "seen" }, this.picture, this.legend, this.evidence),
@@ -58,7 +58,8 @@ export class Answer {
     const { probabilities, milliseconds } = this.found;
     const { class: best, probability } = probabilities[0];
     this.unsure = probability < threshold;
-    this.verdict.replaceChildren(...(this.unsure ? [el("span", { class: "unsure" }, "Unsure"), `: ${best}?`] : [best]), ` ${sure(probability)}`);
+    const told = this.unsure ? [el("span", { class: "unsure" }, "Unsure"), `: ${best}?`] : [best];
+    this.verdict.replaceChildren(...told, ` ${sure(probability)}`);
     const known = this.what.id ? ", an image that the model may have learned from" : "";
     say(this.facts, `${this.name}${known} · ${Math.round(milliseconds)} ms`);
     if (!this.bars.firstChild) this.#showBars(probabilities.slice(0, N_SHOWN));
@@ -72,9 +73,10 @@ export class Answer {
     const rows = shown.map((each, i) => ({
       name: each.class, share: each.probability, told: percent(each.probability, 1), kind: i ? "" : "first",
     }));
-    const rest = probabilities.length - shown.length;
-    this.bars.replaceChildren(bars(rows, "Probabilities"),
-      ...(rest ? [el("button", { type: "button", class: "quiet", onclick: () => this.#showBars(probabilities) }, `all ${count(probabilities.length, "class", "classes")}`)] : []));
+    this.bars.replaceChildren(bars(rows, "Probabilities"));
+    if (shown.length === probabilities.length) return;
+    const all = `all ${count(probabilities.length, "class", "classes")}`;
+    this.bars.append(button(all, () => this.#showBars(probabilities), { class: "quiet" }));
   }
 
   async #toggle() {
@@ -133,7 +135,8 @@ export class Answer {
     this.wrong.textContent = "Another class …";
     this.right.hidden = true;
     this.status.className = "message good";
-    this.status.replaceChildren("Put into ", el("b", {}, name), ". ", el("a", { href: "#teach" }, "Train again"), " to learn from it.");
+    const again = el("a", { href: "#teach" }, "Train again");
+    this.status.replaceChildren("Put into ", el("b", {}, name), ". ", again, " to learn from it.");
   }
 }
 

@@ -34,8 +34,9 @@ function showFacts() {
   say(byId("workspace-name"), workspace.split(/[\\/]/).filter(Boolean).at(-1) ?? "Teach a classifier");
   const facts = [count(classes.length, "class", "classes"), count(images, "image")];
   if (running()) facts.push(`training ${percent(job.fraction)}`);
-  else if (model) facts.push(model.accuracy ? `${percent(model.accuracy.value, 1)} right` : model.opened ? "model opened from a file" : "trained");
-  else facts.push("no model yet");
+  else if (!model) facts.push("no model yet");
+  else if (model.accuracy) facts.push(`${percent(model.accuracy.value, 1)} right`);
+  else facts.push(model.opened ? "model opened from a file" : "trained");
   if (model?.stale && !running()) facts.push("images have changed since training");
   say(byId("workspace-facts"), facts.join(" · "));
 }

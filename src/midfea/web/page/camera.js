@@ -1,7 +1,7 @@
 // Photographs with the webcam, one by one or several a second.
 
 import { openDialog } from "./dialogs.js";
-import { el, say, tell } from "./dom.js";
+import { button, el, say, tell } from "./dom.js";
 import { count } from "./words.js";
 
 const EVERY = 250; // milliseconds, when recording
@@ -31,8 +31,8 @@ export function openCamera(title, take, { several = false } = {}) {
   video.muted = true;
   const message = el("p", { class: "message", role: "alert" });
   const status = el("p", { class: "key", role: "status" });
-  const shoot = el("button", { type: "button", class: "primary", disabled: true, onclick: photograph }, "Take a photo");
-  const record = el("button", { type: "button", disabled: true, hidden: !several, "aria-pressed": "false", onclick: () => recording(!timer) }, "Record");
+  const shoot = button("Take a photo", photograph, { class: "primary", disabled: true });
+  const record = button("Record", () => recording(!timer), { disabled: true, hidden: !several, "aria-pressed": "false" });
   const { dialog } = openDialog(title, {
     kind: "camera",
     body: [video, message, status, el("div", { class: "buttons" }, shoot, record)],
@@ -63,10 +63,12 @@ export function openCamera(title, take, { several = false } = {}) {
 
   (async () => {
     try {
-      stream = await navigator.mediaDevices.getUserMedia({ video: { width: { ideal: 640 }, height: { ideal: 480 } }, audio: false });
+      const video = { width: { ideal: 640 }, height: { ideal: 480 } };
+      stream = await navigator.mediaDevices.getUserMedia({ video, audio: false });
     } catch (error) {
       const denied = error.name === "NotAllowedError";
-      tell(message, denied ? "The browser was not allowed to use the camera: allow it beside the address, then try again."
+      tell(message, denied
+        ? "The browser was not allowed to use the camera: allow it beside the address, then try again."
         : `The camera cannot be used: ${error.message}`);
       return;
     }

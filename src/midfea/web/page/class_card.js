@@ -4,8 +4,9 @@ import { api } from "./api.js";
 import { openCamera } from "./camera.js";
 import { ask, line } from "./dialogs.js";
 import { droppable, filesChosen } from "./dropped.js";
-import { el, say, tell } from "./dom.js";
+import { button, el, filePicker, say, tell } from "./dom.js";
 import { ImageGrid } from "./grid.js";
+import { refusal, refusedList } from "./refused.js";
 import { refresh } from "./state.js";
 import { uploads } from "./uploads.js";
 import { openViewer } from "./viewer.js";
@@ -16,7 +17,7 @@ const FEW = 10; // images, the number from which `midfea train` no longer warns
 export class ClassCard {
   constructor(name, { classify }) {
     this.name = name;
-    this.seen = null; // what of the state its grid shows
+    this.seen = null; // the version of the workspace that its grid shows
     this.inSight = false;
     this.title = el("h3", {}, name);
     this.facts = el("span", { class: "key" });
@@ -28,24 +29,20 @@ export class ClassCard {
       open: (index) => openViewer(this.grid, index, { classify }),
       failed: (text) => tell(this.message, text),
     });
-    this.renamed = el("button", { type: "button", class: "quiet", "aria-label": `Rename ${name}`, onclick: () => this.#rename() }, "Rename");
-    this.deleted = el("button", { type: "button", class: "quiet", "aria-label": `Delete ${name}`, onclick: () => this.#delete() }, "Delete");
-    const files = el("input", { type: "file", accept: "image/*", multiple: true, hidden: true, "aria-label": `Images for ${name}` });
-    const folder = el("input", { type: "file", webkitdirectory: true, multiple: true, hidden: true, "aria-label": `Folder for ${name}` });
-    for (const input of [files, folder]) {
-      input.addEventListener("change", () => {
-        this.take(filesChosen(input).map(({ file }) => file));
-        input.value = "";
-      });
-    }
-    const camera = el("button", { type: "button", class: "needs-camera", "aria-label": `Photograph for ${name}`, onclick: () => this.#photograph() }, "Camera");
+    const quiet = (text) => ({ class: "quiet", "aria-label": `${text} ${name}` });
+    this.renamed = button("Rename", () => this.#rename(), quiet("Rename"));
+    this.deleted = button("Delete", () => this.#delete(), quiet("Delete"));
+    const take = (files) => this.take(filesChosen(files).map(({ file }) => file));
+    const files = filePicker(`Images for ${name}`, { accept: "image/*", multiple: true }, take);
+    const folder = filePicker(`Folder for ${name}`, { webkitdirectory: true, multiple: true }, take);
+    const camera = { class: "needs-camera", "aria-label": `Photograph for ${name}` };
     this.element = el("div", { class: "card class", role: "group", "aria-label": `Class ${name}` },
       el("div", { class: "top" }, el("div", { class: "name" }, this.title, this.facts), this.renamed, this.deleted),
       this.grid.element,
       el("div", { class: "buttons" },
-        el("button", { type: "button", "aria-label": `Add images to ${name}`, onclick: () => files.click() }, "Add images"),
-        el("button", { type: "button", "aria-label": `Add a folder to ${name}`, onclick: () => folder.click() }, "Add folder"),
-        camera, files, folder),
+        button("Add images", () => files.click(), { "aria-label": `Add images to ${name}` }),
+        button("Add folder", () => folder.click(), { "aria-label": `Add a folder to ${name}` }),
+        button("Camera", () => this.#photograph(), camera), files, folder),
       this.message, this.refused);
     droppable(this.element, async (dropped) => {
       try {
@@ -65,9 +62,8 @@ export class ClassCard {
   update({ images, version }) {
     say(this.facts, `${count(images, "image")}${images && images < FEW ? `, few: ${FEW} or more are better` : ""}`);
     this.element.classList.toggle("empty", images === 0);
-    const seen = `${version}`;
-    if (!this.inSight || seen === this.seen) return;
-    this.seen = seen;
+    if (!this.inSight || version === this.seen) return;
+    this.seen = version;
     this.grid.refresh();
   }
 
@@ -81,13 +77,11 @@ export class ClassCard {
     if (!list.length) return this.refused.replaceChildren();
     const again = list.some((each) => each.file) && !upload.busy;
     this.refused.replaceChildren(
-      el("p", { class: "message error", role: "alert" }, `${count(list.length, "file was", "files were")} not taken:`),
-      el("ul", { tabindex: list.length > 4 ? 0 : null, "aria-label": "Files not taken" },
-        list.slice(0, 200).map((each) => el("li", {}, el("b", {}, each.name), ` ${each.error}`)),
-        list.length > 200 ? el("li", {}, `and ${list.length - 200} more`) : null),
+      el("p", { class: "message error", role: "alert" }, refusal(list)),
+      refusedList(list),
       el("div", { class: "buttons" },
-        again && el("button", { type: "button", onclick: () => uploads.again(this.name) }, "Try again"),
-        !upload.busy && el("button", { type: "button", class: "quiet", onclick: () => uploads.dismiss(this.name) }, "All right")));
+        again && button("Try again", () => uploads.again(this.name)),
+        !upload.busy && button("All right", () => uploads.dismiss(this.name), { class: "quiet" })));
   }
 
   #rename() {
@@ -105,8 +99,9 @@ export class ClassCard {
 
   #delete() {
     const held = this.grid.total;
+    const lost = `The class and its ${count(held, "image")} are deleted from this machine. This cannot be taken back.`;
     ask(`Delete ${this.name}?`, {
-      fields: [el("p", {}, held ? `The class and its ${count(held, "image")} are deleted from this machine. This cannot be taken back.` : "The class is empty.")],
+      fields: [el("p", {}, held ? lost : "The class is empty.")],
       yes: held ? `Delete ${count(held, "image")}` : "Delete",
       danger: true,
       act: async () => {

@@ -3,7 +3,7 @@
 import { Answer } from "./answer.js";
 import { openCamera } from "./camera.js";
 import { byId, say, tell } from "./dom.js";
-import { droppable, filesChosen, isImage } from "./dropped.js";
+import { droppable, isImage } from "./dropped.js";
 import { store } from "./state.js";
 import { count, number, percent } from "./words.js";
 
@@ -21,7 +21,7 @@ let limit = SHOWN;
 export function startClassify() {
   byId("classify-choose").addEventListener("click", () => byId("classify-input").click());
   byId("classify-input").addEventListener("change", (event) => {
-    const files = filesChosen(event.target).map(({ file }) => file);
+    const files = [...event.target.files];
     event.target.value = "";
     take(files.map((file) => ({ file })));
   });
@@ -111,7 +111,9 @@ function show() {
 /** One line: how many images, and as what they were answered. */
 function summarise() {
   const place = byId("classify-status");
-  if (underWay || waiting.length) return tell(place, `Answered ${number(asked.done)} of ${count(asked.total, "image")} …`, "plain");
+  if (underWay || waiting.length) {
+    return tell(place, `Answered ${number(asked.done)} of ${count(asked.total, "image")} …`, "plain");
+  }
   if (answers.length < 2) return tell(place, "");
   const tally = new Map();
   for (const { found, unsure } of answers) {
@@ -119,5 +121,6 @@ function summarise() {
     tally.set(told, (tally.get(told) ?? 0) + 1);
   }
   const parts = [...tally].sort((a, b) => b[1] - a[1]).map(([name, n]) => `${name} ${number(n)}`);
-  tell(place, `${count(answers.length, "image")}: ${parts.slice(0, 12).join(", ")}${parts.length > 12 ? " …" : ""}`, "plain");
+  const listed = parts.slice(0, 12).join(", ") + (parts.length > 12 ? " …" : "");
+  tell(place, `${count(answers.length, "image")}: ${listed}`, "plain");
 }

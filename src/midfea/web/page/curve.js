@@ -28,11 +28,15 @@ export function curve({ sizes, accuracies, deviations }) {
   parts.push(svg("polyline", { class: "line", points: points.map((p) => `${x(p.size)},${y(p.accuracy)}`).join(" ") }));
   for (const { size, accuracy, deviation } of points) {
     parts.push(
-      svg("line", { class: "line", x1: x(size), x2: x(size), y1: y(Math.min(high, accuracy + deviation)), y2: y(Math.max(low, accuracy - deviation)) }),
+      svg("line", {
+        class: "line", x1: x(size), x2: x(size),
+        y1: y(Math.min(high, accuracy + deviation)), y2: y(Math.max(low, accuracy - deviation)),
+      }),
       svg("circle", { cx: x(size), cy: y(accuracy), r: 4 }, svg("title", {}, `${size} images: ${percent(accuracy, 1)}`)),
       svg("text", { x: x(size), y: HEIGHT - BOTTOM + 18, "text-anchor": "middle" }, String(size)));
   }
   parts.push(svg("text", { x: (LEFT + WIDTH - RIGHT) / 2, y: HEIGHT - 6, "text-anchor": "middle" }, "images learned from"));
   const words = points.map((p) => `${p.size} images ${percent(p.accuracy, 1)}`).join("; ");
-  return svg("svg", { class: "curve", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": `Learning curve: ${words}` }, parts);
+  const label = `Learning curve: ${words}`;
+  return svg("svg", { class: "curve", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": label }, parts);
 }

@@ -21,6 +21,22 @@ function filled(element, attributes, children) {
   return element;
 }
 
+/** A button that does something; `attributes` as of `el`. */
+export function button(text, act, attributes = {}) {
+  return el("button", { type: "button", onclick: act, ...attributes }, text);
+}
+
+/** An unseen field for files that a button opens; `take` gets what was chosen, and the field is free again. */
+export function filePicker(label, attributes, take) {
+  const input = el("input", { type: "file", hidden: true, "aria-label": label, ...attributes });
+  input.addEventListener("change", () => {
+    const files = [...input.files];
+    input.value = "";
+    if (files.length) take(files);
+  });
+  return input;
+}
+
 export const byId = (id) => document.getElementById(id);
 
 /** Write text only where it differs, so that a screen reader does not read it again at every poll. */

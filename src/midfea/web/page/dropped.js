@@ -24,9 +24,9 @@ async function walk(entry, path) {
   }
 }
 
-/** The same of an <input type="file">. */
-export function filesChosen(input) {
-  const found = [...input.files].map((file) => ({ file, path: file.webkitRelativePath.split("/").slice(0, -1) }));
+/** The same of files that were chosen, one by one or as a folder. */
+export function filesChosen(files) {
+  const found = files.map((file) => ({ file, path: file.webkitRelativePath.split("/").slice(0, -1) }));
   return found.filter(({ file, path }) => ![...path, file.name].some((name) => OF_THE_SYSTEM.test(name)));
 }
 

@@ -22,7 +22,8 @@ export function neurons({ means }, classes) {
     el("tr", {}, el("th", { scope: "row" }, `neuron ${i + 1}`),
       row.map((value) => el("td", { class: "level", "--share": value.toFixed(2) }, percent(value)))));
   return el("div", {},
-    el("p", {}, "Mean activation for the images of each class; the darker, the stronger. A neuron that serves one class alone is selective."),
+    el("p", {}, "Mean activation for the images of each class. A neuron that serves one class alone is selective."),
     el("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": "Neurons by class" },
-      el("table", { class: classes.length >= MANY ? "matrix many" : "matrix" }, el("thead", {}, el("tr", {}, el("td", {}), head)), el("tbody", {}, body))));
+      el("table", { class: classes.length >= MANY ? "matrix many" : "matrix" },
+        el("thead", {}, el("tr", {}, el("td", {}), head)), el("tbody", {}, body))));
 }

@@ -10,7 +10,7 @@ import { matrix } from "./matrix.js";
 import { store } from "./state.js";
 import { suspicious } from "./suspicious.js";
 import { openViewer } from "./viewer.js";
-import { count, number, percent } from "./words.js";
+import { count, number, percent, sure } from "./words.js";
 
 let seen = ""; // model and version that are shown
 let shown = new Map(); // title to what it was made from, so that only what differs is made again
@@ -69,12 +69,14 @@ function show(found) {
     return fresh;
   });
   shown = new Map(wanted.map((each) => [each.title, each]));
-  if (wanted.some((each, i) => place.children[i] !== each.element)) place.replaceChildren(...wanted.map((each) => each.element));
+  const elements = wanted.map((each) => each.element);
+  if (elements.some((each, i) => place.children[i] !== each)) place.replaceChildren(...elements);
 }
 
 function confusion(found) {
   return el("div", {},
-    el("p", {}, "A row for each class of images, a column for each answer; the numbers are images. Choose a cell to see them."),
+    el("p", {}, "A row for each class of images, a column for each answer; the numbers are images. "
+      + "Choose a cell to see them."),
     matrix(found.classes, found.confusion, (i, j) => openCell(found.classes[i], found.classes[j])),
     el("p", { class: "key" },
       el("span", { class: "swatch right" }), " told rightly ", el("span", { class: "swatch wrong" }),
@@ -94,7 +96,7 @@ function openCell(name, answer) {
       return page;
     },
     open: (index) => openViewer(grid, index, {
-      note: (image) => `Told ${image.answer}, ${percent(image.probability)} sure.`,
+      note: (image) => `Told ${image.answer}, ${sure(image.probability)} sure.`,
       classify: (image) => {
         dialog.close();
         options.classify(image);
@@ -102,11 +104,12 @@ function openCell(name, answer) {
     }),
     tile: 96,
     rows: 4,
-    caption: (image) => `${percent(image.probability)} sure`,
+    caption: (image) => `${sure(image.probability)} sure`,
     below: 22,
     failed: (text) => tell(message, text),
   });
-  const { dialog } = openDialog(right ? `${name}, told rightly` : `${name} taken for ${answer}`, { body: [note, message, grid.element] });
+  const title = right ? `${name}, told rightly` : `${name} taken for ${answer}`;
+  const { dialog } = openDialog(title, { body: [note, message, grid.element] });
   grid.refresh().then(() => grid.focus(0));
 }
 
@@ -115,7 +118,8 @@ function pairs(list) {
   const widest = Math.max(...list.map((each) => each.images));
   return el("ol", { class: "pairs" }, list.map((each) =>
     el("li", {},
-      el("button", { type: "button", onclick: () => openCell(each.class, each.answer) }, el("b", {}, each.class), " taken for ", el("b", {}, each.answer)),
+      el("button", { type: "button", onclick: () => openCell(each.class, each.answer) },
+        el("b", {}, each.class), " taken for ", el("b", {}, each.answer)),
       el("span", { class: "bar", "--part": each.images / widest }),
       el("span", { class: "number" }, `${number(each.images)} (${percent(each.share)})`))));
 }
@@ -127,11 +131,17 @@ function classTable(rows) {
     el("table", { class: "plain" },
       el("thead", {}, el("tr", {}, head.map((text) => el("th", { scope: "col" }, text)))),
       el("tbody", {}, rows.map((row) =>
-        el("tr", {}, el("th", { scope: "row" }, row.class), el("td", {}, number(row.images)), el("td", {}, share(row.accuracy)),
-          el("td", {}, row.images ? `${percent(row.low)} to ${percent(row.high)}` : ""), el("td", {}, share(row.precision)))))));
+        el("tr", {},
+          el("th", { scope: "row" }, row.class),
+          el("td", {}, number(row.images)),
+          el("td", {}, share(row.accuracy)),
+          el("td", {}, row.images ? `${percent(row.low)} to ${percent(row.high)}` : ""),
+          el("td", {}, share(row.precision)))))));
 }
 
 function learningCurve(found) {
-  return el("div", {}, el("p", {}, found.verdict), found.sizes?.length ? curve(found) : null,
-    found.sizes?.length ? el("p", { class: "key" }, "Accuracy on quarters held out in turn, learned from parts of the rest; lines: deviation over the quarters.") : null);
+  const verdict = el("p", {}, found.verdict);
+  if (!found.sizes?.length) return verdict;
+  const how = "Accuracy on quarters held out in turn, learned from parts of the rest; lines: deviation over the quarters.";
+  return el("div", {}, verdict, curve(found), el("p", { class: "key" }, how));
 }

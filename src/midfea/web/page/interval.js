@@ -7,7 +7,8 @@ export function accuracyShown({ value, low, high }) {
   return el("div", { class: "headline" },
     el("div", {},
       el("p", { class: "accuracy" }, percent(value, 1)),
-      el("p", {}, "right on new images, 95 % interval ", el("b", {}, `${(100 * low).toFixed(1)} to ${(100 * high).toFixed(1)} %`))),
+      el("p", {}, "right on new images, 95 % interval ",
+        el("b", {}, `${(100 * low).toFixed(1)} to ${(100 * high).toFixed(1)} %`))),
     scale(value, low, high));
 }
 

@@ -29,9 +29,9 @@ export function startTeach(given) {
   byId("class-form").addEventListener("submit", makeClass);
   byId("folders-button").addEventListener("click", () => byId("folders-input").click());
   byId("folders-input").addEventListener("change", (event) => {
-    const found = filesChosen(event.target);
+    const files = [...event.target.files];
     event.target.value = "";
-    take(found);
+    if (files.length) take(filesChosen(files));
   });
   byId("upload-stop").addEventListener("click", () => uploads.stop());
   droppable(byId("screen-teach"), async (dropped) => {
@@ -68,7 +68,8 @@ export function take(found) {
   if (!classes.size && !loose.length) {
     tell(byId("class-message"), others.length ? "No images were found in this folder." : "This folder is empty.");
   } else if (others.length) {
-    tell(byId("class-message"), `${count(others.length, "file that is no image was", "files that are no images were")} left out, such as ${others[0].name}.`, "plain");
+    const left = count(others.length, "file that is no image was", "files that are no images were");
+    tell(byId("class-message"), `${left} left out, such as ${others[0].name}.`, "plain");
   }
   if (loose.length) {
     chooseClass(loose.length === 1 ? "Which class is this image?" : `Which class are these ${number(loose.length)} images?`,

@@ -68,7 +68,7 @@ function update() {
   document.title = running() ? `${percent(job.fraction)} – midfea` : "midfea: teach a classifier";
   if (running()) {
     byId("job-progress").value = job.fraction;
-    const left = job.seconds_left === null || job.seconds_left === undefined ? "" : `, about ${duration(job.seconds_left)} left`;
+    const left = job.seconds_left === null ? "" : `, about ${duration(job.seconds_left)} left`;
     say(byId("job-text"), `${job.step}: ${percent(job.fraction)}${left}`);
     tell(byId("train-message"), "");
     if (lastJob !== "running") tell(byId("train-status"), "Training has begun.", "unseen");
@@ -80,45 +80,55 @@ function update() {
 
 /** A failure is shown to whoever comes later as well, a success only to those who watched. */
 function finished(job, watched) {
-  tell(byId("train-status"), "");
+  const status = byId("train-status");
+  tell(status, "");
   if (job?.state === "failed") tell(byId("train-message"), `Training failed: ${job.error}`);
-  else if (job?.state === "cancelled" && watched) tell(byId("train-status"), "Training was cancelled. Nothing has changed.", "plain");
-  else if (job?.state === "done" && watched) tell(byId("train-status"), "Trained.", "good");
+  else if (job?.state === "cancelled" && watched) tell(status, "Training was cancelled. Nothing has changed.", "plain");
+  else if (job?.state === "done" && watched) tell(status, "Trained.", "good");
 }
 
+const BEGIN = "Teach it by examples: classes, images, Train. The images never leave this machine.";
+const PRESS = "Press Train when two classes or more have images. Ten images of each are a start, fifty are better.";
+const GO_ON = "You may go on meanwhile: images that you add now are for the next training.";
+
+/** What is known of the model, as elements. */
 function result({ model, model_error: problem, images }) {
-  if (!model && running()) {
-    return [el("h3", {}, "Training …"), el("p", {}, "You may go on meanwhile: images that you add now are for the next training.")];
-  }
-  if (!model) {
-    return [
-      el("h3", {}, "No model yet"),
-      problem && el("p", { class: "message error" }, problem),
-      el("p", {}, images ? "Press Train when two classes or more have images. Ten images of each are a start, fifty are better."
-        : "Teach it by examples: classes, images, Train. The images never leave this machine."),
-    ].filter(Boolean);
-  }
-  const parts = [];
-  if (model.accuracy) {
-    parts.push(accuracyShown(model.accuracy), el("p", { class: "key" }, `${model.accuracy.how}.`.replace(/^./, (c) => c.toUpperCase())));
-  } else {
-    parts.push(el("h3", {}, model.opened ? `Opened: ${model.name}` : "Trained"));
-    parts.push(el("p", {}, model.opened
-      ? `This model came from a file and knows ${count(model.classes.length, "class", "classes")}: ${listed(model.classes)}. How good it is on your images is not known here; Train replaces it.`
-      : "How good the model is cannot be said: nothing could be held out."));
-  }
-  if (!model.opened) {
-    const facts = [`${count(model.classes.length, "class", "classes")} from ${count(model.images, "image")}`, `${model.preset}`];
-    if (model.seconds) facts.push(`in ${duration(model.seconds)}`);
-    if (model.trained) facts.push(moment(model.trained));
-    if (model.ms_per_image) facts.push(`${model.ms_per_image.toFixed(1)} ms an image`);
-    if (model.left_out) facts.push(`${count(model.left_out, "image")} left out, too small or damaged`);
-    parts.push(el("p", { class: "key" }, facts.join(" · ")));
-  }
-  if (model.stale) parts.push(el("p", { class: "message hint" }, "Images have changed since. Train again to learn from them."));
+  const told = (title, text) => [el("h3", {}, title), el("p", {}, text)];
+  if (!model && running()) return told("Training …", GO_ON);
+  const parts = model ? known(model) : told("No model yet", images ? PRESS : BEGIN);
+  if (problem) parts.push(el("p", { class: "message error" }, problem));
   return parts;
 }
 
-function listed(names) {
+function known(model) {
+  const classes = count(model.classes.length, "class", "classes");
+  if (model.opened) {
+    return [
+      el("h3", {}, `Opened: ${model.name}`),
+      el("p", {}, `This model came from a file and knows ${classes}: ${some(model.classes)}. `
+        + "How good it is on your images is not known here; Train replaces it."),
+    ];
+  }
+  const parts = [];
+  if (model.accuracy) {
+    const { how } = model.accuracy;
+    parts.push(accuracyShown(model.accuracy), el("p", { class: "key" }, `${how[0].toUpperCase()}${how.slice(1)}.`));
+  } else {
+    parts.push(el("h3", {}, "Trained"));
+    parts.push(el("p", {}, "How good the model is cannot be said: nothing could be held out."));
+  }
+  const facts = [`${classes} from ${count(model.images, "image")}`, model.preset];
+  if (model.seconds) facts.push(`in ${duration(model.seconds)}`);
+  if (model.trained) facts.push(moment(model.trained));
+  if (model.ms_per_image) facts.push(`${model.ms_per_image.toFixed(1)} ms an image`);
+  if (model.left_out) facts.push(`${count(model.left_out, "image")} left out, too small or damaged`);
+  parts.push(el("p", { class: "key" }, facts.join(" · ")));
+  if (model.stale) {
+    parts.push(el("p", { class: "message hint" }, "Images have changed since. Train again to learn from them."));
+  }
+  return parts;
+}
+
+function some(names) {
   return names.length > 12 ? `${names.slice(0, 12).join(", ")} …` : names.join(", ");
 }

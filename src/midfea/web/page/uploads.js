@@ -104,7 +104,8 @@ class Uploads extends EventTarget {
           continue;
         }
         const again = error.status === 0 || error.status >= 500;
-        upload.refused.push(...files.map((file) => ({ name: file.name, error: error.message, file: again && file })));
+        const failed = (file) => ({ name: file.name, error: error.message, file: again && file });
+        upload.refused.push(...files.map(failed));
         this.#done(upload, files.length);
         return;
       }
@@ -118,7 +119,8 @@ class Uploads extends EventTarget {
     let size = 0;
     for (const file of files) {
       if (file.size > ofFile) {
-        upload.refused.push({ name: file.name, error: `${bytes(file.size)}: larger than ${bytes(ofFile)}, make it smaller first` });
+        const error = `${bytes(file.size)}: larger than ${bytes(ofFile)}, make it smaller first`;
+        upload.refused.push({ name: file.name, error });
         this.#done(upload, 1);
         continue;
       }

@@ -2,8 +2,15 @@
 
 import { api, fileUrl } from "./api.js";
 import { chooseClass, openDialog } from "./dialogs.js";
-import { el, say, tell } from "./dom.js";
+import { button, el, say, tell } from "./dom.js";
 import { refresh } from "./state.js";
+
+/** Images that are all known, to be gone through. */
+export const listed = (images) => ({
+  count: () => images.length,
+  at: async (index) => images[index] ?? null,
+  refresh: async () => {},
+});
 
 /**
  * Open the image at `index` of a source: {count(), at(index), refresh()}.
@@ -17,15 +24,16 @@ export function openViewer(source, index, { note = null, classify = null } = {})
   const extra = el("p", {});
   const message = el("p", { class: "message", role: "alert" });
   const done = el("span", { role: "status" });
-  const undo = el("button", { type: "button", hidden: true }, "Undo");
-  const back = el("button", { type: "button", onclick: () => go(index - 1), "aria-label": "Image before" }, "‹");
-  const next = el("button", { type: "button", onclick: () => go(index + 1), "aria-label": "Next image" }, "›");
-  const moved = el("button", { type: "button", class: "primary", onclick: move }, "Move to another class …");
-  const removed = el("button", { type: "button", class: "danger", onclick: remove }, "Delete");
-  const asked = el("button", { type: "button", hidden: !classify, onclick: () => {
+  const undo = button("Undo", () => takeBack(), { hidden: true });
+  const back = button("‹", () => go(index - 1), { "aria-label": "Image before" });
+  const next = button("›", () => go(index + 1), { "aria-label": "Next image" });
+  const moved = button("Move to another class …", move, { class: "primary" });
+  const removed = button("Delete", remove, { class: "danger" });
+  const asked = button("Ask the model", () => {
     dialog.close();
     classify(image);
-  } }, "Ask the model");
+  }, { hidden: !classify });
+  let takeBack = () => {};
   const { dialog, heading } = openDialog("", {
     kind: "viewer",
     body: [
@@ -73,7 +81,7 @@ export function openViewer(source, index, { note = null, classify = null } = {})
   function offer(text, act) {
     say(done, text);
     undo.hidden = false;
-    undo.onclick = async () => {
+    takeBack = async () => {
       undo.hidden = true;
       try {
         await act();

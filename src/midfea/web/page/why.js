@@ -3,9 +3,10 @@
 import { api, thumbnailUrl } from "./api.js";
 import { bars } from "./bars.js";
 import { el, tell } from "./dom.js";
-import { openViewer } from "./viewer.js";
+import { listed, openViewer } from "./viewer.js";
 
 const N_NEURONS = 8;
+const PLACES = "Each at the place where it weighed most, with what it adds to the decision value.";
 
 export async function showWhy(place, answer) {
   const message = el("p", { class: "message", role: "alert" });
@@ -34,7 +35,7 @@ export async function showWhy(place, answer) {
 
 function parts(found) {
   const shown = [
-    part(`Words for ${found.class}`, "Each at the place where it weighed most, with what it adds to the decision value.", words(found.words_for, "for")),
+    part(`Words for ${found.class}`, PLACES, words(found.words_for, "for")),
     part(`Words against ${found.class}`, "", words(found.words_against, "against")),
     part("What the stages see", "", gallery(found.stages.map(({ name, image }) => figure(image, name)), "stages")),
   ];
@@ -54,7 +55,7 @@ function part(title, note, content) {
 
 function words(list, kind) {
   if (!list.length) return el("p", { class: "key" }, "None.");
-  return gallery(list.map((each) => figure(each.image, `${each.contribution > 0 ? "+" : ""}${each.contribution.toFixed(3)}`)), `words ${kind}`);
+  return gallery(list.map((each) => figure(each.image, each.caption)), `words ${kind}`);
 }
 
 const gallery = (figures, kind) => el("div", { class: `strip ${kind}` }, figures);
@@ -62,10 +63,12 @@ const figure = (image, caption) =>
   el("figure", {}, el("img", { src: image, alt: "" }), el("figcaption", {}, caption));
 
 function nearest(list) {
-  const source = { count: () => list.length, at: async (index) => list[index] ?? null, refresh: async () => {} };
-  return gallery(list.map((each, index) =>
-    el("figure", {},
-      el("button", { type: "button", class: "picture", "aria-label": `Open ${each.name ?? "image"} of ${each.class}`, onclick: () => openViewer(source, index) },
+  return gallery(list.map((each, index) => {
+    const open = () => openViewer(listed(list), index);
+    const label = `Open ${each.name} of ${each.class}`;
+    return el("figure", {},
+      el("button", { type: "button", class: "picture", "aria-label": label, onclick: open },
         el("img", { src: thumbnailUrl(each.id), alt: "", loading: "lazy" })),
-      el("figcaption", {}, each.class))), "nearest");
+      el("figcaption", {}, each.class));
+  }), "nearest");
 }
