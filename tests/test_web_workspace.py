@@ -284,6 +284,18 @@ def test_an_unchanged_folder_is_not_read_again(tmp_path, monkeypatch):
     third.close()
 
 
+def test_what_is_gone_is_forgotten(tmp_path):
+    first = Workspace(tmp_path)
+    gone, kept = add(first, "cats", 1), add(first, "cats", 2)
+    first.path(gone).unlink()
+    first.refresh(closely=True)
+    first.sweep_thumbnails()
+    first.close()
+    assert not first.thumbnail_file(gone.id).exists() and first.thumbnail_file(kept.id).exists()
+    index = (tmp_path / ".midfea" / "index.json").read_text()
+    assert kept.id in index and gone.id not in index
+
+
 def test_what_a_process_left_behind_is_swept_but_not_what_another_is_writing(tmp_path):
     first = Workspace(tmp_path)
     writing = first.incoming.new()

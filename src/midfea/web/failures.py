@@ -33,7 +33,10 @@ def answer_failures(app: FastAPI) -> None:
 
     @app.exception_handler(HTTPException)
     async def failed(_: Any, error: HTTPException) -> JSONResponse:
-        return answer(error.status_code, SAID.get(error.status_code, str(error.detail)))
+        said = SAID.get(error.status_code, str(error.detail))
+        if str(error.detail).startswith("Too many"):  # files or fields of one form
+            said = f"{error.detail} Send fewer at once."
+        return answer(error.status_code, said)
 
     @app.exception_handler(RequestValidationError)
     async def invalid(_: Any, error: RequestValidationError) -> JSONResponse:

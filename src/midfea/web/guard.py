@@ -8,11 +8,13 @@ they come in.
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import ipaddress
 import json
 import socket
 import time
+from contextlib import nullcontext
 from http.cookies import CookieError, SimpleCookie
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
@@ -21,6 +23,8 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 MEGABYTE = 1_000_000
+SMALL_BYTES = MEGABYTE
+N_LARGE = 8  # larger bodies at once: the others wait unread, so that many do not fill the memory
 JSON_BYTES = 100_000
 FORM_BYTES = 64 * MEGABYTE
 LARGER = {"/api/open/images": 2000 * MEGABYTE, "/api/open/model": 512 * MEGABYTE}
@@ -47,6 +51,7 @@ class Guard:
 
     def __init__(self, app: ASGIApp, host: str, port: int, token: str | None = None) -> None:
         self.app, self.host, self.port, self.token = app, host, port, token
+        self._large = asyncio.Semaphore(N_LARGE)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer what is refused, hand on the rest with the body's size counted."""
@@ -71,12 +76,15 @@ class Guard:
             return
         limit = _limit(scope, request)
         length = request.get("content-length", "0")
+        length = length if length.isdecimal() else "0"
         body = _Body(receive, _with_headers(send), limit)
-        if length.isdecimal() and int(length) > limit:
+        if int(length) > limit:
             await body.refuse()
             return
+        small = limit == JSON_BYTES or 0 < int(length) <= SMALL_BYTES
         try:
-            await self.app(scope, body.receive, body.send)
+            async with nullcontext() if small else self._large:
+                await self.app(scope, body.receive, body.send)
         except Exception:
             if not body.too_large:
                 raise

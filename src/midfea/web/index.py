@@ -60,7 +60,8 @@ class Index:
 
     def save(self, temporary: Path) -> None:
         """For the next start, and for other processes; written under another name first."""
-        temporary.write_text(json.dumps([[*key, *facts] for key, facts in self._facts.items()]))
+        known = list(self._facts.items())  # other threads go on
+        temporary.write_text(json.dumps([[*key, *facts] for key, facts in known]))
         temporary.replace(self.file)
 
     def note(self, key: Signature, facts: Facts) -> None:
@@ -72,8 +73,8 @@ class Index:
         return self._facts.get(key)
 
     def forget_others(self, keys: set[Signature]) -> None:
-        """Keep these only."""
-        self._facts = {key: facts for key, facts in self._facts.items() if key in keys}
+        """Keep these only: files that are gone must not fill the memory."""
+        self._facts = {key: facts for key, facts in list(self._facts.items()) if key in keys}
 
     def read(self, folder: Path) -> int:
         """Read the files of a folder that are not known yet; how many they were."""

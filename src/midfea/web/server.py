@@ -24,11 +24,17 @@ def run(folder: Path, host: str, port: int, model: Path | None = None) -> None:
     port = listening.getsockname()[1]
     token = None if host in LOOPBACK else secrets.token_urlsafe(16)
     workspace = Workspace(folder)
+    workspace.sweep_thumbnails()
     if model is not None:
         _open(workspace, model)
     app = Guard(create_app(workspace), host, port, token)
     config = uvicorn.Config(
-        app, log_level="warning", access_log=False, server_header=False, timeout_graceful_shutdown=3
+        app,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        timeout_graceful_shutdown=3,
     )
     shown = host if host not in ("0.0.0.0", "::") else socket.gethostname()
     name = f"[{shown}]" if ":" in shown else shown

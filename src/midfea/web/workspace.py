@@ -23,7 +23,16 @@ from typing import NamedTuple
 from midfea.web import names
 from midfea.web.errors import Clash, Missing, Refused
 from midfea.web.incoming import Incoming, Picture, Readable, decode, fitting_name
-from midfea.web.index import FRESH, Facts, Index, StoredImage, class_folders, listed, signature
+from midfea.web.index import (
+    FRESH,
+    Facts,
+    Index,
+    Signature,
+    StoredImage,
+    class_folders,
+    listed,
+    signature,
+)
 from midfea.web.lock import Lock
 
 LOOK_AGAIN = 1.0  # s: between two looks at the folders' times of change
@@ -95,10 +104,10 @@ class Workspace:
                 n_read += self._index.read(folder)  # takes long for many files: others go on meanwhile
         with self._mutex:
             folders = class_folders(self.images_folder)
-            changed = False
+            changed, found = False, set[Signature]()
             for folder in folders:
                 if closely or self._has_changed(folder):
-                    changed |= self._list(folder)
+                    changed |= self._list(folder, found)
             for gone in set(self._folders) - {folder.name for folder in folders}:
                 del self._folders[gone]
                 self._seen.pop(gone, None)
@@ -107,6 +116,7 @@ class Workspace:
                 self._reindex()
             self._looked = time.monotonic()
             if closely:
+                self._index.forget_others(found)
                 self._looked_closely = self._looked
         if n_read > 100:
             self.save_index()
@@ -117,14 +127,15 @@ class Workspace:
         except OSError:
             return True
 
-    def _list(self, folder: Path) -> bool:
-        """Take over what lies in a folder; whether that is new."""
+    def _list(self, folder: Path, found: set[Signature]) -> bool:
+        """Take over what lies in a folder; whether that is new. `found` gets the files' signatures."""
         try:
             changed_at = folder.stat().st_mtime_ns
         except OSError:
             return False
         images, whole = [], time.time_ns() - changed_at > FRESH
         for path, status in listed(folder):
+            found.add(signature(status))
             facts = self._index.known(signature(status))
             if facts is None:
                 whole = False  # came just now: next time
@@ -310,6 +321,12 @@ class Workspace:
             picture = self.decode(self.path(self.find(id)))
             self._write_thumbnail(id, picture)
             return picture.thumbnail
+
+    def sweep_thumbnails(self) -> None:
+        """Remove those of images that are gone."""
+        for file in self.thumbnails.glob("*/*.webp"):
+            if file.stem not in self._by_id:
+                file.unlink(missing_ok=True)
 
     def replace_model(self, file: Path) -> None:
         """A whole file becomes the model, in one step."""
