@@ -239,8 +239,6 @@ def main() -> None:
     """Train as the arguments say, and tell how it goes."""
     folder, settings = Path(sys.argv[1]), Settings(**json.loads(sys.argv[2]))
     threading.Thread(target=_end_with_the_server, daemon=True).start()
-    if hasattr(os, "nice"):
-        os.nice(5)  # whoever looks at the page goes first
 
     def say(**line: Any) -> None:
         print(json.dumps(line), flush=True)

@@ -8,6 +8,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+from midfea.estimators.finetuned import TRIAL, copies_seen
+
 Told = Callable[[str, float], None]  # the step in words, the fraction done
 
 WORDS = {
@@ -29,6 +31,7 @@ WORDS = {
     "checking": "Checking with images held out",
     "learning curve": "Would more images help?",
 }
+COPIES_A_SECOND = 350  # that fine-tuning sees
 OFTEN = 0.1  # s between two reports of one step
 
 
@@ -111,8 +114,8 @@ def expected(
         seconds["classifier"] += 0.02 * neurons * (1 + n_images / 500)
         seconds["neuron selectivity"] = 0.01 * neurons * (1 + n_images / 500)
     if finetune:
-        whole = 60 + 0.12 * n_images
-        seconds |= {f"fine-tuning, trial {i}": 0.2 * whole for i in (1, 2, 3)}
-        seconds["fine-tuning"] = 0.4 * whole
+        whole = copies_seen(n_images) / COPIES_A_SECOND
+        seconds |= {f"fine-tuning, trial {i}": whole / TRIAL for i in (1, 2, 3)}
+        seconds["fine-tuning"] = whole
     seconds["checking"] = 0.2 + 3 * svm
     return seconds | {"learning curve": 0.1 + 1.5 * svm}

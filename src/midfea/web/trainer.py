@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -15,6 +16,7 @@ from midfea.web.errors import Clash
 from midfea.web.job import Settings, check_classes
 from midfea.web.workspace import Workspace
 
+NICENESS = 5
 PATIENCE = 3.0  # s until a process that was asked to end is made to
 TELLING = 0.03  # of the work: the time left is not told before so much is done
 
@@ -76,6 +78,10 @@ class Trainer:
                 stderr=subprocess.PIPE,
                 text=True,
             )
+            if hasattr(os, "setpriority"):  # whoever looks at the page goes first
+                # At once: later it would not reach the threads that libraries start, and those would
+                # hold up the main one.
+                os.setpriority(os.PRIO_PROCESS, self._process.pid, NICENESS)
             threading.Thread(
                 target=self._watch, args=(self._process, self.progress), daemon=True
             ).start()
