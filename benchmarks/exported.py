@@ -28,7 +28,7 @@ from midfea.export.runtime import OnnxClassifier
 
 SETTINGS: dict[str, dict[str, Any]] = {
     "fast": {"preset": "fast"},
-    "best": {"preset": "best"},
+    "best": {"preset": "best", "finetune": False},
     "paper": {"preset": "paper"},
     "soft": {"encoding": "soft"},
     "llc": {"encoding": "llc"},

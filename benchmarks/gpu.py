@@ -368,7 +368,7 @@ def best(greys: list[np.ndarray], y: np.ndarray, device: str) -> None:
         say(f"best: accuracy, {name}", 100 * hits.mean(), "%", tested)
         say(f"best: mean accuracy of the classes, {name}", 100 * np.mean(by_class), "%")
     say("  largest difference of a decision value", float(np.ptp([*margins.values()], axis=0).max()), "")
-    whole = MidFeaClassifier(preset="best", **there, random_state=0)
+    whole = MidFeaClassifier(preset="best", finetune=False, **there, random_state=0)
     say("best: MidFeaClassifier.fit, torch", once(lambda: whole.fit(training, y[train])), "s", tested)
     say("best: MidFeaClassifier.score, torch",
         100 * whole.score([greys[i] for i in np.flatnonzero(~train)], y[~train]), "%")  # fmt: skip

@@ -2,12 +2,14 @@
 
     python benchmarks/pareto.py --data DATA [--set sign-digits] [--splits 1] [--per-class 1 2 5]
         [--only hog fast] [--at-most N] [--engine torch] [-o pareto.png] [--json FILE]
+    python benchmarks/pareto.py --rows FILE.json [--set sign-digits] [-o curve.png]
 
 Same splits and same cores for all, training time included. DATA is as for `midfea reproduce`; the sets
 are those of benchmarks/rival.py, whose convnet this is. "best, ..." is the final chain with a part
 removed: `--only ablation` runs all of them. `--per-class` learns from so many images of each class, the
-rest of the training part unseen; `--at-most` bounds the test images of a class. Needs torch; SIFT needs
-OpenCV and LBP needs scikit-image, and each is left out, which is said, where that is not installed.
+rest of the training part unseen; `--at-most` bounds the test images of a class; `--rows` tells and draws
+what was measured before, such as benchmarks/accuracy.json. Needs torch; SIFT needs OpenCV and LBP needs
+scikit-image, and each is left out, which is said, where that is not installed.
 """
 
 from __future__ import annotations
@@ -236,7 +238,8 @@ def first_of_class(chosen: Any, y: Any, n: int | None, seed: int) -> Any:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--data", type=Path)
+    parser.add_argument("--rows", type=Path)
     parser.add_argument("--set", choices=SETS, default="sign-digits", dest="name")
     parser.add_argument("--splits", type=int, default=1)
     parser.add_argument("--first", type=int, default=0, help="leave out the splits before this one")
@@ -247,6 +250,25 @@ def main() -> None:
     parser.add_argument("-o", "--output", type=Path)
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
+    if given.rows:
+        found = [row for row in json.loads(given.rows.read_text()) if row["set"] == given.name]
+        curves = [row for row in found if row["per class"]]
+        tell(found)
+        if given.output:
+            (draw_curve if curves else draw)(curves or found, given.output, given.name)
+        return
+    if not given.data:
+        parser.error("--data or --rows is needed")
+    rows = run(given)
+    tell(rows)
+    if given.output:
+        (draw_curve if given.per_class else draw)(rows, given.output, given.name)
+    if given.json:
+        given.json.write_text(json.dumps(rows, indent=1) + "\n")
+
+
+def run(given: argparse.Namespace) -> list[dict[str, Any]]:
+    """A row for each method, number of training images and split, printed as it is measured."""
     images, y, splits, groups = SETS[given.name](given.data, given.splits)
     greys = Images(images)
     squares = np.stack(list(in_parallel(lambda i: square(greys.grey(i)), range(len(greys)), 2)))
@@ -282,6 +304,7 @@ def main() -> None:
             "split": number,
             "method": name,
             "per class": per,
+            "at most": given.at_most,
             "mean per-class accuracy": round(per_class(answers, y[test]), 2),
             "accuracy": round(100 * float((answers == y[test]).mean()), 2),
             "training images": len(train),
@@ -290,19 +313,25 @@ def main() -> None:
         }
         rows.append(row)
         print(json.dumps(row), flush=True)
-    for name, per in dict.fromkeys((row["method"], row["per class"]) for row in rows):
-        found = [
-            row["mean per-class accuracy"]
-            for row in rows
-            if (row["method"], row["per class"]) == (name, per)
-        ]
-        learned = f", {per} of each class" if per else ""
-        print(f"{name}{learned}: {np.mean(found):.2f} ({np.std(found):.2f}), {len(found)} splits")
-    if given.output:
-        title = f"{given.name}: {len(splits[0][0])} images to learn from, {len(splits)} split(s)"
-        (draw_curve if given.per_class else draw)(rows, given.output, title)
-    if given.json:
-        given.json.write_text(json.dumps(rows, indent=1) + "\n")
+    return rows
+
+
+def tell(rows: list[dict[str, Any]]) -> None:
+    """Mean and deviation over the splits, and how far `best` is from each method on the same splits."""
+    cases: dict[Any, dict[int, float]] = {}
+    for row in rows:
+        case = (row["per class"], row["at most"], row["method"])
+        cases.setdefault(case, {})[row["split"]] = row["mean per-class accuracy"]
+    order = sorted(cases.items(), key=lambda case: (case[0][0] or 1000, case[0][2]))
+    for (per, at_most, name), found in order:
+        values = list(found.values())
+        best = cases.get((per, at_most, "best"), {})
+        apart = [best[split] - value for split, value in found.items() if split in best]
+        learned = f"{per} of each class, " if per else ""
+        line = f"{learned}{name}: {np.mean(values):.2f} ({np.std(values):.2f}), {len(values)} splits"
+        if apart and name != "best":
+            line += f"; best is better by {np.mean(apart):.2f} ({np.std(apart):.2f})"
+        print(line)
 
 
 if __name__ == "__main__":

@@ -127,7 +127,8 @@ def test_every_encoding_partition_and_projection(
 @pytest.mark.parametrize("max_side", [40, None])
 def test_presets(drawn, preset, max_side):
     images, labels = drawn
-    assert_same(fit(images, labels, preset=preset, n_words=24, max_side=max_side), images)
+    settings = {"n_words": 24, "finetune": False}
+    assert_same(fit(images, labels, preset=preset, max_side=max_side, **settings), images)
 
 
 @pytest.mark.parametrize(
@@ -157,7 +158,7 @@ def test_two_classes_and_flat_images(drawn):
 
 def test_many_images_at_once_give_what_each_gives_alone(drawn):
     images, labels = drawn
-    model = fit(images, labels, preset="best", n_words=24)
+    model = fit(images, labels, preset="best", n_words=24, finetune=False)
     batch = np.stack([image for image in images if image.shape == images[1].shape])
     assert len(batch) > 1
     run = session(model)
@@ -316,7 +317,7 @@ def nearly_tied(model, image):
     "settings",
     [
         {"preset": "fast", "n_words": 200},
-        {"preset": "best", "n_words": 200},
+        {"preset": "best", "n_words": 200, "finetune": False},
         {"preset": "paper", "n_words": 300},
         {"encoding": "soft", "n_words": 200, "partition": (3, 3), "projection": "pca"},
         {"n_words": 200, "selectivity": 20},

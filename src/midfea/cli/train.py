@@ -32,9 +32,13 @@ def train(
     ),
     preset: PresetOption = Preset.fast,
     finetune: Annotated[
-        bool,
-        typer.Option("--finetune", help="Also train the features: minutes more, midfea\\[torch]."),
-    ] = False,
+        bool | None,
+        typer.Option(
+            help="Also train the features: minutes more, needs midfea\\[torch]. Default: with preset "
+            "best, if PyTorch is installed.",
+            show_default=False,
+        ),
+    ] = None,
     report: Report = None,
     seed: Seed = 0,
     jobs: Jobs = None,
@@ -112,12 +116,13 @@ def train(
 
 
 def make_classifier(
-    preset: str, *, seed: int = 0, jobs: int | None = None, finetune: bool = False
+    preset: str, *, seed: int = 0, jobs: int | None = None, finetune: bool | None = None
 ) -> Any:
     """The classifier that this command fits."""
     from midfea import MidFeaClassifier
 
-    model = MidFeaClassifier(preset=preset, C="cv", finetune=finetune, random_state=seed, n_jobs=jobs)
+    chosen = {} if finetune is None else {"finetune": finetune}  # else the preset decides
+    model = MidFeaClassifier(preset=preset, C="cv", random_state=seed, n_jobs=jobs, **chosen)
     model.keep_features = True
     return model
 

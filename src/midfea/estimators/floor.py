@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from midfea.estimators.transformer import MidFea
 from midfea.images import Images
 from midfea.learning import linear_svm
-from midfea.progress import track
+from midfea.progress import reporting_to, track
 
 FLOORS = (0.0, 0.5)  # the first one wins a tie
 N_IMAGES, N_WORDS, N_SAMPLES, N_FOLDS, C = 800, 200, 20_000, 3, 10.0
@@ -45,8 +45,11 @@ def choose_floor(model: Any, images: Images, y: NDArray[np.intp], groups: Any = 
     right = []
     for floor in track(FLOORS, "floor", len(FLOORS)):
         probe = MidFea(**(like | {"floor": floor}))
-        features = probe.fit(greys).transform(greys)
-        margins = linear_svm.held_out_margins(features, labels, (C,), N_FOLDS, seed, groups=together)[0]
+        with reporting_to(None):  # its steps are those of the model, told again
+            features = probe.fit(greys).transform(greys)
+            margins = linear_svm.held_out_margins(
+                features, labels, (C,), N_FOLDS, seed, groups=together
+            )[0]
         told = np.isfinite(margins[:, 0])
         answers = linear_svm.margins_to_scores(margins[told]).argmax(axis=1)
         right.append(int((answers == labels[told]).sum()))
