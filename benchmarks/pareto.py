@@ -213,6 +213,8 @@ def draw_curve(rows: list[dict[str, Any]], path: Path, title: str) -> None:
     for name in dict.fromkeys(row["method"] for row in rows):
         mine = [row for row in rows if row["method"] == name]
         sizes = sorted({row["per class"] for row in mine})
+        if len(sizes) < 3:  # not a curve
+            continue
         means = [
             np.mean([row["mean per-class accuracy"] for row in mine if row["per class"] == n])
             for n in sizes
