@@ -45,7 +45,7 @@ ARRAYS = {
 }
 
 # Parameters that older files do not have, and what they stand for there.
-ADDED: dict[str, Any] = {"device": None, "precision": "exact", "finetune": False}
+ADDED: dict[str, Any] = {"device": None, "precision": "exact", "finetune": False, "augment": None}
 
 # Of the neuron-selectivity layer; the codes of the training samples are not kept.
 LAYER_ARRAYS = ("W_", "b_", "D_", "selectivity_", "center_")

@@ -20,6 +20,7 @@ from sklearn.utils.validation import (
 )
 
 from midfea.engines import arrays_on
+from midfea.estimators.augmented import choose_kinds, kinds_of, with_copies
 from midfea.estimators.base import MidFeaBase
 from midfea.estimators.finetuned import fit_network, join, network_answers, small_copies, wanted
 from midfea.estimators.floor import choose_floor
@@ -47,6 +48,9 @@ class MidFeaClassifier(ClassifierMixin, MidFeaBase):
     selectivity : a neuron-selectivity layer between features and SVM (Section 3): a
         `NeuronSelectivity`, or the number of its neurons. None: no layer.
 
+    augment : learn the SVM and the neurons also from changed copies of the images: kinds of change among
+        "mirror", "shift", "scale", "rotate" and "light", or "cv" to choose those that help on held-out
+        images. None: no copies. Features are computed three times then, ten times and more for "cv".
     finetune : also train the chain as a network, with moved copies of the images, and join its answers
         to the SVM's (needs torch for `fit`, not for `predict`): more accurate, a few minutes slower.
         "auto" (preset "best"): if torch is installed.
@@ -84,6 +88,7 @@ class MidFeaClassifier(ClassifierMixin, MidFeaBase):
 
     C: float | Literal["cv"] = 10.0
     selectivity: NeuronSelectivity | int | None = None
+    augment: tuple[str, ...] | Literal["cv"] | None = None
     finetune: bool | Literal["auto"] = False
 
     # Not a parameter: whoever goes on working with the training features sets it before `fit`.
@@ -103,14 +108,20 @@ class MidFeaClassifier(ClassifierMixin, MidFeaBase):
         together = None if groups is None else column_or_1d(groups)
         if together is not None:
             check_consistent_length(numbers, together)
+        kinds = kinds_of(self.augment)
         tune = wanted(self.finetune)  # now, and not after minutes
         with self._bars():
             floor = choose_floor(self, checked, numbers, together) if self.floor == "cv" else 0.0
             self._learn_chain(checked, floor)
             features = self._features(checked)
-            margins = self._fit_svm(features, numbers, together)
             if self.keep_features:
                 self.training_features_ = features
+            if kinds == "cv":
+                kinds = choose_kinds(self, checked, features, numbers, together)
+            self.settings_["augment"] = kinds
+            if kinds:
+                features = with_copies(self, checked, features, kinds)
+            margins = self._fit_svm(features, numbers, together)
             del features  # fine-tuning needs the memory
             self.network_: Network | None = None
             self.network_weights_: NDArray[np.float64] | None = None
@@ -164,6 +175,7 @@ class MidFeaClassifier(ClassifierMixin, MidFeaBase):
         self.held_out_ = np.flatnonzero(held_out)
         self.temperature_ = linear_svm.fit_temperature(margins[best], numbers)
         self.held_out_probabilities_ = linear_svm.probabilities(margins[best], self.temperature_)
+        numbers = np.tile(numbers, len(features) // len(numbers))  # of the copies too
         self.selectivity_ = fit_layer(self, features, numbers) if layered else None
         inputs = activations(self, self.selectivity_, features)
         with arrays_on(self.engine, self.device) as put:

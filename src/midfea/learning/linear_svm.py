@@ -69,17 +69,21 @@ def held_out_margins(
 
     NaN for a sample that is the only one of its class. With `learn_layer`, which returns a function
     of features learned from samples and labels, that too is learned anew without the samples held
-    out: activations of samples whose labels it has seen would promise too much.
+    out: activations of samples whose labels it has seen would promise too much. There may be more
+    features than labels: copies of all samples in turn, which are learned from where their sample is.
     """
-    signs = class_signs(y)
-    margins = np.full((len(Cs), *signs.shape), np.nan, dtype=np.float32)
-    shared = gram(put(features)) if len(y) <= GRAM_LIMIT and learn_layer is None else None
-    for train, test in track(folds(y, n_folds, seed, groups), "classifier", n_folds):
+    n_copies = len(features) // len(y)
+    signs = np.tile(class_signs(y), (n_copies, 1))
+    margins = np.full((len(Cs), len(y), signs.shape[1]), np.nan, dtype=np.float32)
+    shared = gram(put(features)) if len(features) <= GRAM_LIMIT and learn_layer is None else None
+    for known, test in track(folds(y, n_folds, seed, groups), "classifier", n_folds):
+        train = np.concatenate([known + i * len(y) for i in range(n_copies)])
         alpha = None
         if shared is not None:
             within, across = shared[np.ix_(train, train)], shared[np.ix_(test, train)]
         else:
-            layer = learn_layer(features[train], y[train]) if learn_layer else np.asarray
+            labels = np.tile(y[known], n_copies)
+            layer = learn_layer(features[train], labels) if learn_layer else np.asarray
             inputs, others = (put(layer(features[part])) for part in (train, test))
             product = gram_product(inputs)
         for row, C in zip(margins, Cs, strict=True):

@@ -36,11 +36,11 @@ def held_out_answers(model: Any, labels: Any, seed: int, copies: Sequence[Any] |
 
     Images with the same value in `copies` are held out together.
 
-    In ten folds where only the SVM is to be learned anew. A layer of neurons or a network takes too long
-    for that: what was held out while they were fitted has to do.
+    In ten folds where only the SVM is to be learned anew. A layer of neurons, a network or copies of the
+    images take too long for that: what was held out while they were fitted has to do.
     """
     y = np.searchsorted(model.classes_, np.asarray(labels))
-    if model.selectivity_ is None and model.network_ is None:
+    if model.selectivity_ is None and model.network_ is None and not model.settings_["augment"]:
         n_folds = n_used = held_out.n_folds_for(y)
         scores = held_out.held_out_scores(model.training_features_, y, model.C_, seed, n_folds, copies)
         indices = np.flatnonzero(np.isfinite(scores[:, 0]))
