@@ -246,7 +246,7 @@ def check_whole(server, teacher):
     incoming = server.folder / ".midfea" / "incoming"
     assert len(list(incoming.iterdir())) == 1, "unfinished files are swept"
     state = server.state()
-    assert state["model_error"] is None
+    assert state["model_error"] is None, state["model_error"]
     if state["model"] is not None:  # whole, and with its own results
         assert state["model"]["opened"] is False
         inspected = server.get("inspect")
