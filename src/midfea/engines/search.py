@@ -29,6 +29,7 @@ from midfea.engines.tiles import (
     product_tile,
     reaches,
 )
+from midfea.parallel import linear_algebra_threads
 
 BLOCK = 4 * ROWS  # points at a time
 NONE, ANY = np.float32(-np.inf), np.float32(-1e30)  # a bound that reaches nothing; one that all reach
@@ -97,8 +98,10 @@ def _screen(words: NDArray[np.float32]) -> Screen:
     n_seen = min(dim, depth - 2)
     # The words stand for the descriptors whose means they are. Turned at random, no coordinate is much
     # larger than the others, and rounding takes less away.
-    basis = np.linalg.eigh(words.T @ words)[1][:, ::-1][:, :n_seen]
-    basis = basis @ np.linalg.qr(np.random.RandomState(0).normal(size=(n_seen, n_seen)))[0]
+    # More threads gain little for matrices so small, and lose much where another program has the core.
+    with linear_algebra_threads(1):
+        basis = np.linalg.eigh(words.T @ words)[1][:, ::-1][:, :n_seen]
+        basis = basis @ np.linalg.qr(np.random.RandomState(0).normal(size=(n_seen, n_seen)))[0]
     columns = np.zeros((dim, depth))
     columns[:, :n_seen] = basis
     seen = words @ basis
