@@ -118,7 +118,8 @@ class TestPresets:
 
     @pytest.mark.parametrize("preset", PRESETS)
     def test_each_preset_learns(self, surfaces, preset):
-        model = MidFeaClassifier(preset=preset, n_words=60, n_samples=5000, random_state=0)
+        settings = {"n_words": 60, "n_samples": 5000, "finetune": False}  # see test_finetune
+        model = MidFeaClassifier(preset=preset, **settings, random_state=0)
         assert model.fit(*surfaces).cv_accuracy_ > 0.6
 
     def test_unknown_preset(self):

@@ -98,6 +98,23 @@ def test_without_torch_it_says_what_to_install(surfaces, monkeypatch):
         fit(surfaces)
 
 
+def test_best_goes_without_torch_and_says_so(surfaces, monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    monkeypatch.delitem(sys.modules, "midfea.learning.finetune", raising=False)
+    model = MidFeaClassifier(preset="best", n_words=30, random_state=0)
+    with pytest.warns(UserWarning, match=r"no fine-tuning.*pip install .midfea\[torch\]"):
+        model.fit(surfaces.images, surfaces.target)
+    assert model.network_ is None
+    with pytest.raises(ValueError, match='finetune is True, False or "auto"'):
+        model.set_params(finetune="always").fit(surfaces.images, surfaces.target)
+
+
+def test_best_is_fine_tuned_where_torch_is(surfaces, few_steps):
+    pytest.importorskip("torch")
+    model = MidFeaClassifier(preset="best", n_words=30, random_state=0)
+    assert model.fit(surfaces.images, surfaces.target).network_ is not None
+
+
 @pytest.mark.parametrize("n_planes", [1, 3])
 def test_the_network_needs_no_torch_to_run(surfaces, n_planes):
     """What the torch module answers after training, NumPy answers too."""

@@ -222,6 +222,15 @@ def test_what_is_done_by_hand_is_seen(workspace):
     assert [count.name for count in workspace.classes()] == ["birds", "kittens"]
 
 
+def test_what_it_did_itself_is_no_change(workspace):
+    for seed in (3, 1, 2):
+        add(workspace, "cats", seed)
+    version = workspace.version
+    look_again(workspace)
+    workspace.refresh(closely=True)
+    assert workspace.version == version
+
+
 def test_a_file_that_was_changed_in_its_place_is_seen_at_a_close_look(workspace):
     image = add(workspace, "cats", 1)
     workspace.path(image).write_bytes(noise(2))
@@ -257,7 +266,7 @@ def test_a_file_that_is_moved_while_it_is_read_is_not_forgotten(workspace, monke
     real = module.Index.read
 
     def move_and_read(index, path):
-        listing = index_module.listed(path)
+        listing = list(index_module.listed(path))
         os.rename(folder / "2.png", folder / "3.png")
         monkeypatch.setattr(index_module, "listed", lambda _: listing)
         return real(index, path)

@@ -1,0 +1,75 @@
+"""The floor that held-out images choose, and groups of images that are held out together."""
+
+import numpy as np
+import pytest
+
+import midfea
+from midfea import MidFea, MidFeaClassifier, MidFeaRegressor
+from midfea.estimators import floor
+from midfea.learning import linear_svm
+
+SMALL = {"preset": "fast", "n_words": 40, "n_samples": 4000, "random_state": 0}
+
+
+def faint_texture(n=48):
+    """One strong edge that says nothing, and stripes below half the root mean square that do."""
+    rng = np.random.RandomState(0)
+    y = np.arange(n) % 2
+    images = []
+    for upright in y:
+        image = np.full((60, 60), 60, dtype=np.uint8)
+        image[:, rng.randint(25, 35) :] = 255
+        stripes = (np.arange(60) // 3 % 2 * 2).astype(np.uint8)
+        image[:, :20] += stripes[None, :20] if upright else stripes[:, None]
+        images.append(image)
+    return images, y
+
+
+@pytest.mark.parametrize("floors", [(0.0, 0.5), (0.5, 0.0)])
+def test_held_out_images_decide(monkeypatch, floors):
+    monkeypatch.setattr(floor, "FLOORS", floors)  # in both orders: no tie
+    images, y = faint_texture()
+    model = MidFeaClassifier(**SMALL).fit(images, y)
+    assert model.floor == "cv"
+    assert model.settings_["floor"] == 0.0
+    same = MidFeaClassifier(**SMALL, floor=0.0).fit(images, y)
+    np.testing.assert_array_equal(model.decision_function(images), same.decision_function(images))
+
+
+def test_without_classes_there_is_none(tmp_path):
+    images, y = faint_texture(12)
+    features = MidFea(**SMALL).fit(images)
+    assert features.settings_["floor"] == 0
+    features.save(tmp_path / "features.midfea")
+    assert midfea.load(tmp_path / "features.midfea").settings_["floor"] == 0
+    assert MidFeaRegressor(**SMALL).fit(images, y).settings_["floor"] == 0
+    with pytest.raises(ValueError, match='floor must be zero or more, or "cv"'):
+        MidFea(**SMALL | {"floor": "some"}).fit(images)
+
+
+def test_groups_are_held_out_whole():
+    y = np.arange(60) % 3
+    groups = np.repeat(np.arange(20), 3)
+    found = linear_svm.folds(y, 4, 0, groups)
+    assert len(found) == 4
+    for train, test in found:
+        assert not set(groups[train]) & set(groups[test])
+    assert sorted(np.concatenate([test for _, test in found])) == list(range(60))
+    assert linear_svm.folds(y, 4, 0, np.zeros(60)) == []
+
+
+def test_groups_tell_of_new_groups():
+    """The same noise in all images of a group: known groups are told by it, new ones are not."""
+    rng = np.random.RandomState(0)
+    groups = np.repeat(np.arange(12), 4)
+    y = groups % 2
+    looks = rng.randint(256, size=(12, 40, 40))
+    images = [
+        np.clip(looks[g] + rng.randint(-20, 20, size=(40, 40)), 0, 255).astype(np.uint8) for g in groups
+    ]
+    model = MidFeaClassifier(**SMALL | {"floor": 0.0})
+    assert model.fit(images, y).cv_accuracy_ > 0.9
+    assert model.fit(images, y, groups=groups).cv_accuracy_ < 0.8
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        model.fit(images, y, groups=groups[:-1])
+    assert floor.choose_floor(model, midfea.images.Images(images), y, groups) in floor.FLOORS
