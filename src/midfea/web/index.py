@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -74,37 +75,32 @@ class Index:
 
     def forget_others(self, keys: set[Signature]) -> None:
         """Keep these only: files that are gone must not fill the memory."""
-        self._facts = {key: facts for key, facts in list(self._facts.items()) if key in keys}
+        for key in [key for key in list(self._facts) if key not in keys]:
+            self._facts.pop(key, None)
 
     def read(self, folder: Path) -> int:
         """Read the files of a folder that are not known yet; how many they were."""
-        new = [
-            (path, status) for path, status in listed(folder) if self.known(signature(status)) is None
-        ]
-        for path, status in new:
+        new = [(name, signature(status)) for name, status in listed(folder)]
+        new = [(name, key) for name, key in new if self.known(key) is None]
+        for name, key in new:
             with suppress(OSError):  # moved or removed in the meantime: found where it is now
-                self._facts[signature(status)] = _facts_of(path)
+                self._facts[key] = _facts_of(folder / name)
         return len(new)
 
 
-def listed(folder: Path) -> list[tuple[Path, os.stat_result]]:
+def listed(folder: Path) -> Iterator[tuple[str, os.stat_result]]:
     """The files of a folder whose names are those of images."""
-    found = []
     try:
         with os.scandir(folder) as entries:
             for entry in entries:
                 name = entry.name
                 if name.startswith(".") or os.path.splitext(name)[1].lower() not in ALL_ENDINGS:
                     continue
-                if not _sayable(name) or not entry.is_file():
-                    continue
-                try:
-                    found.append((Path(entry.path), entry.stat()))
-                except OSError:  # gone in the meantime
-                    continue
+                with suppress(OSError):  # gone in the meantime
+                    if _sayable(name) and entry.is_file():
+                        yield name, entry.stat()
     except (FileNotFoundError, NotADirectoryError):
-        return []
-    return found
+        return
 
 
 def class_folders(folder: Path) -> list[Path]:

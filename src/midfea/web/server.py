@@ -12,6 +12,7 @@ import uvicorn
 from midfea.web.app import create_app
 from midfea.web.current import CurrentModel
 from midfea.web.guard import LARGER, Guard
+from midfea.web.memory import give_back_large_blocks
 from midfea.web.results import file_id
 from midfea.web.workspace import Workspace
 
@@ -20,6 +21,7 @@ LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 def run(folder: Path, host: str, port: int, model: Path | None = None) -> None:
     """Serve a workspace until Ctrl-C; the address is printed when it can be opened."""
+    give_back_large_blocks()
     listening = _listen(host, port)
     port = listening.getsockname()[1]
     token = None if host in LOOPBACK else secrets.token_urlsafe(16)

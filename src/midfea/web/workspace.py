@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -133,19 +134,22 @@ class Workspace:
             changed_at = folder.stat().st_mtime_ns
         except OSError:
             return False
-        images, whole = [], time.time_ns() - changed_at > FRESH
-        for path, status in listed(folder):
-            found.add(signature(status))
-            facts = self._index.known(signature(status))
+        known = folder.name in self._folders
+        before = {image.name: image for image in self._folders.get(folder.name, [])}
+        images, whole, same = [], time.time_ns() - changed_at > FRESH, True
+        for name, status in listed(folder):
+            key = signature(status)
+            found.add(key)
+            facts = self._index.known(key)
             if facts is None:
                 whole = False  # came just now: next time
             elif facts.id:
-                images.append(_stored(facts, folder.name, path.name, status))
-        images.sort(key=lambda image: image.name)
-        before = self._folders.get(folder.name)
+                image, old = _stored(facts, folder.name, name, status), before.get(name)
+                same &= image == old
+                images.append(image if old is None or image != old else old)
         self._folders[folder.name] = images
         self._seen[folder.name] = changed_at if whole else -1
-        return before != images
+        return not (known and same and len(images) == len(before))
 
     def _reindex(self) -> None:
         self._by_id = {}
@@ -393,7 +397,7 @@ class Workspace:
     def _took_in(self, path: Path, facts: Facts) -> StoredImage:
         status = path.stat()
         self._index.note(signature(status), facts)
-        image = _stored(facts, path.parent.name, path.name, status)
+        image = _stored(facts, sys.intern(path.parent.name), path.name, status)
         self._folders[image.label].append(image)
         self._by_id.setdefault(image.id, []).append(image)
         self.changed()
