@@ -125,7 +125,7 @@ def id_of(content):
     return hashlib.sha256(content).hexdigest()[:20]
 
 
-MOST = 150  # images that a teacher keeps: training shall not take long
+MOST = 80  # images that a teacher keeps: training shall not take long
 
 
 class Teacher(threading.Thread):
@@ -206,7 +206,7 @@ def teach_and_kill(folder, n_kills, seed=0, log=lambda line: None):
                     time.sleep(0.02)
                 time.sleep(chosen.uniform(0, 1))
             else:
-                time.sleep(chosen.uniform(0, 3))
+                time.sleep(chosen.uniform(0, 2))
             n_training += server.state()["job"]["state"] == "running"
             server.kill()
             teacher.join(30)
