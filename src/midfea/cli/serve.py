@@ -7,8 +7,6 @@ from typing import Annotated
 
 import typer
 
-LOOPBACK = ("localhost", "127.0.0.1", "::1")
-
 
 def serve(
     model: Annotated[

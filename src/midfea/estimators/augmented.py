@@ -57,10 +57,7 @@ def choose_kinds(
         """How many images are told rightly when held out."""
         with reporting_to(None):
             inputs = with_copies(model, images, features, kinds) if kinds else features
-            margins = linear_svm.held_out_margins(inputs, y, (C,), N_FOLDS, seed, groups=groups)[0]
-        known = np.isfinite(margins[:, 0])
-        answers = linear_svm.margins_to_scores(margins[known]).argmax(axis=1)
-        return int((answers == y[known]).sum())
+            return linear_svm.told_when_held_out(inputs, y, C, N_FOLDS, seed, groups)
 
     seed = model.random_state if isinstance(model.random_state, int) else 0
     found: dict[Kinds, int] = {(): told(())}

@@ -47,10 +47,5 @@ def choose_floor(model: Any, images: Images, y: NDArray[np.intp], groups: Any = 
         probe = MidFea(**(like | {"floor": floor}))
         with reporting_to(None):  # its steps are those of the model, told again
             features = probe.fit(greys).transform(greys)
-            margins = linear_svm.held_out_margins(
-                features, labels, (C,), N_FOLDS, seed, groups=together
-            )[0]
-        told = np.isfinite(margins[:, 0])
-        answers = linear_svm.margins_to_scores(margins[told]).argmax(axis=1)
-        right.append(int((answers == labels[told]).sum()))
+            right.append(linear_svm.told_when_held_out(features, labels, C, N_FOLDS, seed, together))
     return FLOORS[int(np.argmax(right))]
