@@ -1,17 +1,19 @@
 """Exported models beside the library: the same answers? And how long does an image take?
 
-    python benchmarks/exported.py --data FOLDER [--only fast best] [--engines]
+    python benchmarks/exported.py --data FOLDER [--only fast best | --every] [--engines]
 
 FOLDER holds one folder of images for each class. 200 images train each model; 200 others, cut and
 enlarged at random so that their sizes differ, are answered by the library and by onnxruntime, on one
 thread each. "other" counts images whose probabilities differ by more than 1e-4; "engines", slow, those
 on which the library's own engines, cpu and reference, do: where two words are equally near to a point,
-to what float32 can tell, it is open which one is taken.
+to what float32 can tell, only cpu decides exactly which one is taken. `--every` is every encoding with
+every partition and projection, with neurons and without, on few words.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import tempfile
 import time
 from copy import copy
@@ -42,6 +44,21 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "overlapping": {"partition": {"size": 40, "step": 20}},  # images of one size
     "finetuned": {"preset": "fast", "finetune": True},
 }
+CHOICES: dict[str, dict[str, Any]] = {
+    "encoding": {"vq": "vq", "soft": "soft", "llc": "llc"},
+    "partition": {"pyramid": "pyramid", "3x3": (3, 3), "overlap": {"size": 40, "step": 20}},
+    "projection": {name or "none": name for name in ("random", "gaussian", "uniform", "pca", None)},
+    "selectivity": {"": None, "neurons": 15},
+}
+EVERY: dict[str, dict[str, Any]] = {
+    " ".join(names): {
+        "n_words": 120,
+        "n_components": 400,
+        "n_samples": 20_000,
+        **{option: CHOICES[option][name] for option, name in zip(CHOICES, names, strict=True)},
+    }
+    for names in itertools.product(*CHOICES.values())
+}
 
 
 def main() -> None:
@@ -50,6 +67,7 @@ def main() -> None:
     )
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--only", nargs="+", choices=SETTINGS, default=list(SETTINGS))
+    parser.add_argument("--every", action="store_true")
     parser.add_argument("--engines", action="store_true", help="compare the library's engines too")
     given = parser.parse_args()
     rng = np.random.RandomState(0)
@@ -57,10 +75,10 @@ def main() -> None:
     paths = [paths[i] for i in rng.permutation(len(paths))[:400]]
     known, labels = paths[:200], [path.parent.name for path in paths[:200]]
     mixed = [cut(path, rng) for path in paths[200:]]
-    print(f"{'':16} {'classes':>7} {'median':>8} {'most':>8} {'other':>5} {'engines':>7} "
+    print(f"{'':29} {'classes':>7} {'median':>8} {'most':>8} {'other':>5} {'engines':>7} "
           f"{'midfea':>9} {'ONNX':>9} {'file':>9}")  # fmt: skip
-    for name in given.only:
-        settings = SETTINGS[name]
+    chosen = EVERY if given.every else {name: SETTINGS[name] for name in given.only}
+    for name, settings in chosen.items():
         model = MidFeaClassifier(**settings, random_state=0)
         images = mixed
         if "partition" in settings and isinstance(settings["partition"], dict):
@@ -69,7 +87,7 @@ def main() -> None:
             images = fixed[200:]
         else:
             model.fit(known, labels)
-        print(f"{name:16} {compare(model, images, given.engines)}", flush=True)
+        print(f"{name:29} {compare(model, images, given.engines)}", flush=True)
 
 
 def compare(model: Any, images: list[Any], with_engines: bool) -> str:

@@ -9,6 +9,7 @@ import pytest
 from midfea import MidFea, stages
 from midfea.engines import Chain, cpu, get_engine
 from midfea.images import Images
+from ties import exact_descriptors, exactly_nearest, tied_words
 
 CHAINS = {
     "paper": {},
@@ -72,6 +73,30 @@ def test_other_pixel_types(mixed_images, dtype):
         mine = get_engine("cpu").describe(image, chain)
         # Not exact as for 8-bit pixels: faint texture may be rounded differently here and there.
         assert np.quantile(np.abs(mine - plain), 0.999) < 1e-3
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"rectify": False, "window": 1},
+        {"pairs": False, "window": 4, "encoding": "llc", "padding": "same", "floor": 0.5},
+        {"encoding": "soft", "n_neighbors": 2, "window": 3},
+    ],
+)
+def test_near_ties_are_decided_as_exact_arithmetic_does(mixed_images, options):
+    undecided = 0
+    filters = stages.learn_filters(mixed_images, 7, 5, n_patches=5000, random_state=0)
+    for image in mixed_images:
+        chain = Chain(filters, **options)
+        points = exact_descriptors(image, chain)
+        chain = dataclasses.replace(chain, codebook=tied_words(points, chain.n_nearest))
+        exact = np.sort(exactly_nearest(points, chain.words(), chain.n_nearest), axis=1)
+        in_float32 = get_engine("cpu").encode(get_engine("cpu").describe(image, chain), chain)[0]
+        undecided += (np.sort(in_float32.reshape(exact.shape), axis=1) != exact).any(axis=1).sum()
+        words, _ = get_engine("cpu").codes(image, chain)
+        np.testing.assert_array_equal(np.sort(words.reshape(exact.shape), axis=1), exact)
+    assert undecided > 10  # there is something to get wrong
 
 
 @pytest.mark.data

@@ -43,6 +43,11 @@ class Chain:
         n = len(self.filters)
         return self.window**2 * (n * (n - 1) // 2 if self.pairs else n)
 
+    @property
+    def n_nearest(self) -> int:
+        """Words in the code of a descriptor."""
+        return 1 if self.encoding == "vq" else self.n_neighbors
+
     def grid(self, shape: tuple[int, ...]) -> tuple[int, int]:
         """Rows and columns of descriptors in an image of that shape."""
         lost = self.filters.shape[1] - 1 if self.padding == "valid" else 0
@@ -82,6 +87,9 @@ class Engine(Protocol):
 
     def encode(self, descriptors: NDArray[Any], chain: Chain) -> Codes:
         """Words and weights of descriptors of any leading shape: (..., k) each, or (...), None."""
+
+    def codes(self, image: Grey, chain: Chain) -> Codes:
+        """Words and weights of the descriptors of one image."""
 
     def pooled(self, image: Grey, chain: Chain) -> NDArray[np.float32]:
         """Codes pooled in the cells, over all scales: (n_cells * n_words,)."""

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from midfea.engines import kernels, reference
 from midfea.engines.chain import Chain, Codes, Search
 from midfea.engines.search import WordIndex
+from midfea.engines.ties import settle
 from midfea.images import Grey
 from midfea.stages.low_level import FLAT
 from midfea.stages.pooling import Level, Partition, partition_levels
@@ -29,12 +30,13 @@ def describe(image: Grey, chain: Chain) -> NDArray[np.float32]:
 
 def pooled_maps(image: Grey, chain: Chain) -> NDArray[np.float32]:
     """Soft convolution, then the maxima of 2x2 pixels: maps (n_filters, height, width)."""
+    return kernels.pooled_maps(_responses(image, chain), chain.rectify)
+
+
+def _responses(image: Grey, chain: Chain) -> kernels.Responses:
     pixels = np.ascontiguousarray(image, dtype=np.float32)
     least = FLAT * float(np.abs(pixels).max())
-    same = chain.padding == "same"
-    return kernels.soft_convolution_pooled(
-        pixels, chain.filters, same, chain.rectify, least, chain.floor
-    )
+    return kernels.respond(pixels, chain.filters, chain.padding == "same", least, chain.floor)
 
 
 def search(words: NDArray[np.float32]) -> Search:
@@ -42,11 +44,30 @@ def search(words: NDArray[np.float32]) -> Search:
     return lambda points: index.nearest(points)[:, 0]
 
 
+def codes(image: Grey, chain: Chain) -> Codes:
+    """`encode` of `describe`; near ties of words are decided as exact descriptors would."""
+    responses = _responses(image, chain)
+    maps = kernels.pooled_maps(responses, chain.rectify)
+    descriptors = kernels.assemble(maps, chain.pairs, chain.window)
+    index = _index(_Same(chain.words()))
+    words, rivals = index.nearest_and_rivals(
+        descriptors.reshape(-1, descriptors.shape[-1]), chain.n_nearest
+    )
+    settle(words, rivals, chain.words(), index.exact_half,
+           responses, chain.rectify, chain.pairs, chain.window, descriptors.shape[1])  # fmt: skip
+    return _weighted(descriptors, words, chain)
+
+
 def encode(descriptors: NDArray[Any], chain: Chain) -> Codes:
     flat = descriptors.reshape(-1, descriptors.shape[-1])
-    shape = descriptors.shape[:-1]
-    k = 1 if chain.encoding == "vq" else chain.n_neighbors
-    words = _index(_Same(chain.words())).nearest(flat, k)
+    words = _index(_Same(chain.words())).nearest(flat, chain.n_nearest)
+    return _weighted(descriptors, words, chain)
+
+
+def _weighted(descriptors: NDArray[Any], words: NDArray[np.int32], chain: Chain) -> Codes:
+    """The codes over words that were found, (n, k)."""
+    flat = descriptors.reshape(-1, descriptors.shape[-1])
+    shape, k = descriptors.shape[:-1], words.shape[1]
     if chain.encoding == "vq":
         return words.reshape(shape), None
     if chain.encoding == "soft":
@@ -77,10 +98,10 @@ class _Same:
 def pooled(image: Grey, chain: Chain) -> NDArray[np.float32]:
     cells, full_shape = None, None
     for copy in chain.scaled(image):
-        codes = encode(describe(copy, chain), chain)
-        shape = codes[0].shape
+        found = codes(copy, chain)
+        shape = found[0].shape
         full_shape = full_shape or (shape[0], shape[1])
-        cells = pool_codes(codes, _levels(chain.partition, shape[:2], full_shape), chain, cells)
+        cells = pool_codes(found, _levels(chain.partition, shape[:2], full_shape), chain, cells)
     assert cells is not None  # an image has at least one scale
     return cells
 

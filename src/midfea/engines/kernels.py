@@ -5,8 +5,11 @@ All of them release the interpreter, so that threads work on several images at o
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 from midfea.engines.tiles import FILTERS, LANES, TILE, convolution_tile, dot, maxima
 from midfea.stages.low_level import EQUAL
@@ -17,15 +20,29 @@ _EQUAL = np.float32(EQUAL)
 FAST = {"contract", "arcp", "nsz", "reassoc"}
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+class Responses(NamedTuple):
+    """What the filters answer, and where that counts as flat."""
+
+    values: NDArray[np.float32]  # (height, n_filters or more, width or more)
+    squares: NDArray[np.float64]  # (height, width or more): squared lengths, zero beyond the width
+    flat: float  # squared lengths up to this one count as flat
+    n_filters: int
+    width: int
+
+
+@njit(cache=True, nogil=True)
 def soft_convolution_pooled(image, filters, same, rectify, least, floor):  # type: ignore[no-untyped-def]
     """`soft_convolution` and the 2x2 part of `max_pool_3d`: maps (n_filters, height, width).
 
-    Rows are the unit of work, filled up to whole vectors with columns that count as flat. `same`: maps
-    as large as the image, with mirrored borders. `least` is the length that counts as flat in any case,
-    `floor` relative to the root mean square (`flat_below`).
+    `same`: maps as large as the image, with mirrored borders. `least` is the length that counts as flat
+    in any case, `floor` relative to the root mean square (`flat_below`).
     """
-    n = len(filters)
+    return pooled_maps(respond(image, filters, same, least, floor), rectify)
+
+
+@njit(cache=True, nogil=True, fastmath=FAST)
+def respond(image, filters, same, least, floor):  # type: ignore[no-untyped-def]
+    """`convolve` and `flat_below`, for `pooled_maps`. For 8-bit images free of rounding."""
     responses, width = convolution(image, filters, same)
     height = len(responses)
     filled = responses.shape[2]
@@ -33,7 +50,7 @@ def soft_convolution_pooled(image, filters, same, rectify, least, floor):  # typ
     total = 0.0
     for y in range(height):
         square = squares[y]
-        for f in range(n):
+        for f in range(len(filters)):
             row = responses[y, f]
             for x in range(filled):
                 square[x] += np.float64(row[x]) * np.float64(row[x])
@@ -41,26 +58,37 @@ def soft_convolution_pooled(image, filters, same, rectify, least, floor):  # typ
             total += square[x]
         square[width:] = 0
     flat = max(least * least, floor * floor * (total / (height * width)))
+    return Responses(responses, squares, flat, len(filters), width)
 
+
+@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+def pooled_maps(responses, rectify):  # type: ignore[no-untyped-def]
+    """The rest of `soft_convolution`, and the 2x2 part of `max_pool_3d`.
+
+    Rows are the unit of work, filled up to whole vectors with columns that count as flat.
+    """
+    n, width, flat = responses.n_filters, responses.width, responses.flat
+    height, filled = responses.squares.shape
     pooled = np.empty((n, (height + 1) // 2, (width + 1) // 2), dtype=np.float32)
     scale = np.empty(filled, dtype=np.float32)
     mean = np.empty(filled, dtype=np.float32)
+    maps = np.empty((n, filled), dtype=np.float32)
     upper = np.empty((n, filled), dtype=np.float32)
     one, zero, share = np.float32(1), np.float32(0), np.float32(1) / np.float32(n)
     for y in range(height):
-        square = squares[y]
+        square = responses.squares[y]
         for x in range(filled):
             scale[x] = np.float32(1 / np.sqrt(square[x])) if square[x] > flat else zero
         mean[:] = zero
         for f in range(n):
-            row = responses[y, f]
+            row, target = responses.values[y, f], maps[f]
             for x in range(filled):
                 value = (abs(row[x]) if rectify else row[x]) * scale[x]
-                row[x] = value
+                target[x] = value
                 mean[x] += value
         scale[:] = zero
         for f in range(n):
-            row = responses[y, f]
+            row = maps[f]
             for x in range(filled):
                 value = max(row[x] - mean[x] * share, zero)
                 row[x] = value
@@ -69,7 +97,7 @@ def soft_convolution_pooled(image, filters, same, rectify, least, floor):  # typ
             length = np.sqrt(scale[x])
             scale[x] = one / length if length > _EQUAL else zero
         for f in range(n):
-            row, above = responses[y, f], upper[f]
+            row, above = maps[f], upper[f]
             if y % 2 == 0:
                 for x in range(filled):
                     above[x] = row[x] * scale[x]

@@ -32,11 +32,15 @@ def encode(descriptors: NDArray[Any], chain: Chain) -> Codes:
     return stages.llc_codes(descriptors, chain.words(), chain.n_neighbors)
 
 
+def codes(image: Grey, chain: Chain) -> Codes:
+    return encode(describe(image, chain), chain)
+
+
 def pooled(image: Grey, chain: Chain) -> NDArray[np.float32]:
     full_shape = None
     result = np.zeros(0, dtype=np.float32)
     for copy in chain.scaled(image):
-        words, weights = encode(describe(copy, chain), chain)
+        words, weights = codes(copy, chain)
         full_shape = full_shape or (words.shape[0], words.shape[1])
         cells = stages.pool_cells(
             words,

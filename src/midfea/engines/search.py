@@ -34,6 +34,8 @@ from midfea.parallel import linear_algebra_threads
 BLOCK = 4 * ROWS  # points at a time
 NONE, ANY = np.float32(-np.inf), np.float32(-1e30)  # a bound that reaches nothing; one that all reach
 ROUNDING = np.float32(4e-6)  # of float32 sums, relative to the squared lengths in them
+NEAR = np.float32(1e-6)  # scores no further apart nearly tie; relative to the same
+RIVALS = 3  # words told at most that nearly tie with the k-th
 LARGEST = 8191  # of the whole numbers
 # Descriptors lie around their words: coordinates may be so much larger. Larger ones cost time only.
 MARGIN = 1.25
@@ -47,18 +49,26 @@ class WordIndex:
         self.order = _neighbours_together(words)
         self.words = np.ascontiguousarray(words[self.order])
         self.half = np.einsum("ij,ij->i", self.words, self.words) / np.float32(2)
-        self.shortest = self.order[np.lexsort((self.order, self.half))]  # the nearest to zero
+        self.exact_half = np.einsum("ij,ij->i", words, words, dtype=np.float64) / 2  # in their own order
+        self.shortest = np.argsort(self.exact_half, kind="stable").astype(np.int32)  # nearest to zero
         self.screen = _screen(self.words)
 
     def nearest(self, points: NDArray[Any], k: int = 1) -> NDArray[np.int32]:
         """Indices of the k nearest words of each row, nearest first; the first ones if some tie."""
+        return self.nearest_and_rivals(points, k)[0]
+
+    def nearest_and_rivals(
+        self, points: NDArray[Any], k: int
+    ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """`nearest`, and words that float32 hardly tells from the k-th, (n, RIVALS), filled with -1."""
         points = np.ascontiguousarray(points, dtype=np.float32)
         n = len(points)
         if n < BLOCK:
             points = np.pad(points, ((0, BLOCK - n), (0, 0)))
         found = np.empty((len(points), k), dtype=np.int32)
-        _nearest(points, self.words, self.half, self.order, self.shortest, self.screen, found)
-        return found[:n]
+        rivals = np.full((len(points), RIVALS), -1, dtype=np.int32)
+        _nearest(points, self.words, self.half, self.order, self.shortest, self.screen, found, rivals)
+        return found[:n], rivals[:n]
 
 
 class Screen(NamedTuple):
@@ -131,7 +141,7 @@ def _screen(words: NDArray[np.float32]) -> Screen:
 
 
 @njit(cache=True, nogil=True)
-def _nearest(points, words, half, order, shortest, screen, found):  # type: ignore[no-untyped-def]
+def _nearest(points, words, half, order, shortest, screen, found, rivals):  # type: ignore[no-untyped-def]
     n, dim = points.shape
     n_words, k = len(words), found.shape[1]
     directions, panels, biases = screen.directions, screen.panels, screen.biases
@@ -143,6 +153,8 @@ def _nearest(points, words, half, order, shortest, screen, found):  # type: igno
     tops = np.full((BLOCK, filled), NONE, dtype=np.float32)
     bounds = np.empty((BLOCK, PANEL), dtype=np.float32)
     best, names = np.empty((BLOCK, k), dtype=np.float32), np.empty((BLOCK, k), dtype=np.int32)
+    n_rivals = np.empty(BLOCK, dtype=np.int64)
+    near = np.empty(BLOCK, dtype=np.float32)
     opened = np.empty(BLOCK, dtype=np.int64)
     longest = np.float32(2) * half.max()
     step, per_step = screen.steps[0], np.float32(1) / screen.steps[0]
@@ -175,11 +187,13 @@ def _nearest(points, words, half, order, shortest, screen, found):  # type: igno
             rounding = ROUNDING * (length + longest)
             lost, beyond = _count(seen, r, length + rounding, step, per_step, rows)
             off = lost * (longest_seen + lost_of_word) + np.sqrt(length) * lost_of_word
-            above[r] = -rounding - off - beyond * longest_unseen
+            near[r] = NEAR * (length + longest)
+            above[r] = -near[r] - rounding - off - beyond * longest_unseen
         for panel in range(n_panels):
             for group in range(0, BLOCK, ROWS):
                 panel_tops(rows, group, depth, panels, biases, panel, tops, filled)
         best[:] = -np.inf
+        n_rivals[:] = 0
         # The most promising words of the best panel. Points take turns: none waits for another's.
         for r in range(BLOCK):
             opened[r] = _first_of(tops, r, _largest(tops, r, filled))
@@ -193,7 +207,7 @@ def _nearest(points, words, half, order, shortest, screen, found):  # type: igno
                 word = opened[r] * PANEL + i
                 if word < n_words:
                     score = _score(points, first + r, words, word) - half[word]
-                    _insert(best, names, r, score, order[word])
+                    _insert(best, names, r, score, order[word], near, rivals, first, n_rivals)
         # Then what else reaches the k-th best score so far, panel by panel, until none does.
         for r in range(BLOCK):
             panel = opened[r]
@@ -205,7 +219,7 @@ def _nearest(points, words, half, order, shortest, screen, found):  # type: igno
                     mask &= mask - np.uint64(1)
                     if word < n_words:
                         score = _score(points, first + r, words, word) - half[word]
-                        _insert(best, names, r, score, order[word])
+                        _insert(best, names, r, score, order[word], near, rivals, first, n_rivals)
                 least = max((best[r, k - 1] + above[r]) * units, ANY)
                 top = _largest(tops, r, filled)
                 if not top >= least:  # also if a point is not a number
@@ -218,19 +232,28 @@ def _nearest(points, words, half, order, shortest, screen, found):  # type: igno
 
 
 @njit(nogil=True, inline="always")
-def _insert(best, names, r, score, name):  # type: ignore[no-untyped-def]
-    """Put a word among the k best so far: the better score first, then the smaller name."""
-    place = best.shape[1] - 1
-    if score < best[r, place] or (score == best[r, place] and name > names[r, place]):
-        return
-    while place > 0 and (
-        score > best[r, place - 1] or (score == best[r, place - 1] and name < names[r, place - 1])
-    ):
-        best[r, place] = best[r, place - 1]
-        names[r, place] = names[r, place - 1]
-        place -= 1
-    best[r, place] = score
-    names[r, place] = name
+def _insert(best, names, r, score, name, near, rivals, first, n_rivals):  # type: ignore[no-untyped-def]
+    """Put a word among the k best so far: the better score first, then the smaller name.
+
+    The word that is not, or no longer, among them is a rival if it is nearly as good as the last.
+    """
+    last = best.shape[1] - 1
+    lost, loser = best[r, last], names[r, last]
+    if score < lost or (score == lost and name > loser):
+        lost, loser = score, name
+    else:
+        place = last
+        while place > 0 and (
+            score > best[r, place - 1] or (score == best[r, place - 1] and name < names[r, place - 1])
+        ):
+            best[r, place] = best[r, place - 1]
+            names[r, place] = names[r, place - 1]
+            place -= 1
+        best[r, place] = score
+        names[r, place] = name
+    if best[r, last] - lost <= near[r] and n_rivals[r] < RIVALS:  # not if infinities are subtracted
+        rivals[first + r, n_rivals[r]] = loser
+        n_rivals[r] += 1
 
 
 @njit(nogil=True, fastmath={"contract", "arcp", "nsz", "reassoc", "nnan"})

@@ -49,7 +49,7 @@ def all_codes(image: Grey, chain: Chain, engine: Engine) -> list[Codes]:
     found = []
     full_shape = None
     for copy in chain.scaled(image):
-        words, weights = engine.encode(engine.describe(copy, chain), chain)
+        words, weights = engine.codes(copy, chain)
         if weights is None:
             words, weights = words[..., None], np.ones((*words.shape, 1), dtype=np.float32)
         full_shape = full_shape or (words.shape[0], words.shape[1])

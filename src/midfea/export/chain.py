@@ -50,7 +50,8 @@ def pooled(grey: Value, scales: list[Scale], chain: Chain) -> Value:
 
     def one_scale(scale: Scale) -> Value:
         copy = grey if scale.weights is None else pixels.resize(grey, scale.weights)
-        return codes.pool(codes.encode(describe(copy, chain), chain), scale.cells, chain)
+        descriptors = describe(copy, chain, np.float64)
+        return codes.pool(codes.encode(descriptors, chain), scale.cells, chain)
 
     def joined(scale: Scale, table: Value) -> Value:
         assert scale.fits is not None  # all but the first

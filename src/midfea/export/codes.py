@@ -14,7 +14,7 @@ MORE = 3  # words that are compared once more than are wanted
 
 
 def encode(descriptors: Value, chain: Chain) -> list[Value]:
-    """Words and weights (rows, columns, k), k = 1 for VQ, of descriptors (rows, columns, d).
+    """Words and weights (rows, columns, k), k = 1 for VQ, of descriptors (rows, columns, d), float64.
 
     Some descriptors at a time: nothing of the size all descriptors x all words is stored.
     """
@@ -27,7 +27,7 @@ def encode(descriptors: Value, chain: Chain) -> list[Value]:
     margins = g.join([0, 0, each * n_blocks - n, 0], np.int64)  # zeros, to fill the last block
     blocks = g.op("Pad", descriptors.reshape(-1, d), margins).reshape(n_blocks, each, d)
     found = g.scan(lambda block: _encode_block(block, chain), blocks)
-    k = 1 if chain.encoding == "vq" else chain.n_neighbors
+    k = chain.n_nearest
     return [values.reshape(-1, k).cut([0], [0], n).reshape(rows, columns, k) for values in found]
 
 
@@ -36,7 +36,7 @@ def _encode_block(points: Value, chain: Chain) -> list[Value]:
     found = _nearest(points, chain)
     if chain.encoding == "vq":
         return [found, g.constant(np.ones(1, dtype=np.float32)).expand(found.side(0), 1)]
-    near = g.constant(chain.words()).take(found, 0) - points.unsqueeze(1)
+    near = g.constant(chain.words()).take(found, 0).to(np.float64) - points.unsqueeze(1)
     weigh = _soft_weights if chain.encoding == "soft" else _llc_weights
     return [found, weigh(near, chain)]
 
@@ -45,20 +45,20 @@ def _nearest(points: Value, chain: Chain) -> Value:
     """`stages.nearest_words` (n, k): of equal scores the first.
 
     Runtimes add up inner products in float32 as they like, with errors of some 3e-7, and one word more
-    or less can be seen in the probabilities. So the best few scores are computed again in float64.
+    or less can be seen in the probabilities. So the best few scores are computed again in float64, as
+    the library decides near ties (`engines.ties`).
     """
-    g, words = points.graph, chain.words()
-    k = 1 if chain.encoding == "vq" else chain.n_neighbors
-    half = np.einsum("ij,ij->i", words, words) / 2
-    scores = g.op("Gemm", points, words, -half, transB=1)
+    g, words, k = points.graph, chain.words(), chain.n_nearest
+    half = np.einsum("ij,ij->i", words, words, dtype=np.float64) / 2
+    scores = g.op("Gemm", points.to(np.float32), words, -half.astype(np.float32), transB=1)
     n_candidates = min(k + MORE, len(words))
     candidates = _top(scores, n_candidates)
     candidates, _ = g.ops(  # in their own order: TopK takes the first of equal ones
         "TopK", candidates, np.array([n_candidates]), kinds=(None, np.int64), axis=1, largest=0
     )
     there = g.constant(words).take(candidates, 0).to(np.float64)
-    products = (there * points.to(np.float64).unsqueeze(1)).reduce("Sum", 2, keep=False)
-    best = _top(products.to(np.float32) - g.constant(half).take(candidates, 0), k)
+    products = (there * points.unsqueeze(1)).reduce("Sum", 2, keep=False)
+    best = _top(products - g.constant(half).take(candidates, 0), k)
     return g.op("GatherElements", candidates, best, axis=1)
 
 
@@ -68,13 +68,13 @@ def _top(scores: Value, k: int) -> Value:
 
 def _soft_weights(near: Value, chain: Chain) -> Value:
     distances = near.reduce("SumSquare", 2, keep=False)
-    return near.graph.op("Softmax", distances * -chain.softness, axis=1)
+    return near.graph.op("Softmax", distances * -chain.softness, axis=1).to(np.float32)
 
 
 def _llc_weights(near: Value, chain: Chain) -> Value:
     """A k x k positive definite system for each descriptor; such need no pivoting (Gauss and Jordan)."""
     g, k = near.graph, chain.n_neighbors
-    near = near.to(np.float64)  # the systems are nearly singular: in float32 the fourth digit is lost
+    # Float64: the systems are nearly singular, in float32 the fourth digit is lost.
     gram = near @ near.transpose(0, 2, 1)
     trace = (gram * np.eye(k)).reduce("Sum", 1, 2)
     gram = gram + (trace * 1e-4 + 1e-12) * np.eye(k)

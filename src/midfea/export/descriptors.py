@@ -5,15 +5,19 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from midfea.engines.chain import Chain
 from midfea.export.graph import Value
 from midfea.stages.low_level import EQUAL, FLAT
 
 
-def describe(pixels: Value, chain: Chain) -> Value:
-    """Descriptors (rows, columns, d) of one image of whole numbers, float32 (height, width)."""
-    maps = soft_convolution(pixels, chain)
+def describe(pixels: Value, chain: Chain, kind: DTypeLike = np.float32) -> Value:
+    """Descriptors (rows, columns, d) of one image of whole numbers, float32 (height, width).
+
+    kind : float64 keeps what float32 would round
+    """
+    maps = soft_convolution(pixels, chain).to(kind)
     maps = pixels.graph.op("MaxPool", maps, kernel_shape=[2, 2], strides=[2, 2], ceil_mode=1)
     if chain.pairs:
         pairs = np.array(list(itertools.combinations(range(len(chain.filters)), 2)), dtype=np.int64)
@@ -22,7 +26,7 @@ def describe(pixels: Value, chain: Chain) -> Value:
 
 
 def soft_convolution(pixels: Value, chain: Chain) -> Value:
-    """`stages.soft_convolution`: (1, n_filters, height, width)."""
+    """`stages.soft_convolution`: (1, n_filters, height, width), float64."""
     g = pixels.graph
     if chain.padding == "same":
         for axis, size in enumerate(chain.filters.shape[1:]):
@@ -38,7 +42,7 @@ def soft_convolution(pixels: Value, chain: Chain) -> Value:
     scale = g.where(squares > flat, 1.0 / g.op("Sqrt", squares), 0.0)
     maps = (g.op("Abs", responses) if chain.rectify else responses) * scale
     maps = g.op("Relu", maps - maps.reduce("Mean", 1))
-    return (maps * _one_over(g.op("Sqrt", maps.reduce("SumSquare", 1)), EQUAL)).to(np.float32)
+    return maps * _one_over(g.op("Sqrt", maps.reduce("SumSquare", 1)), EQUAL)
 
 
 def assemble(maps: Value, window: int) -> Value:
@@ -48,7 +52,7 @@ def assemble(maps: Value, window: int) -> Value:
     for shift in itertools.product(range(window), repeat=2):
         stops = [maps.side(1 + axis) + (shift[axis] - window + 1) for axis in range(2)]
         shifted.append(maps.cut((1, 2), shift, g.join(stops, np.int64)))
-    windows = g.op("Squeeze", g.join(shifted, np.float32, axis=3), np.array([0]))
+    windows = g.op("Squeeze", g.join(shifted, maps.kind, axis=3), np.array([0]))
     return unit_length(windows)
 
 

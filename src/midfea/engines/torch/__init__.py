@@ -92,6 +92,9 @@ class TorchEngine:
         found = words.to(torch.int32).cpu().numpy().reshape(shape)
         return found, None if weights is None else weights.cpu().numpy().reshape(shape)
 
+    def codes(self, image: Grey, chain: Chain) -> Codes:
+        return self.encode(self.describe(image, chain), chain)
+
     def pooled(self, image: Grey, chain: Chain) -> NDArray[np.float32]:
         return self.pooled_many([image], chain)[0]
 
