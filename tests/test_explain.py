@@ -113,8 +113,8 @@ def test_network_share_is_what_the_network_adds(few, monkeypatch, n_classes):
 
 
 @pytest.mark.parametrize("encoding", ["vq", "llc"])
-def test_the_winners_of_maximum_pooling(few, encoding):
-    """By the plain stages and loops: each cell's maximum goes to the places that reach it."""
+def test_maxima_are_shared_among_the_places_that_reach_them(few, encoding):
+    """By the plain stages and loops: each step up to a cell's maximum goes to those who reach so far."""
     images, labels = few
     settings = {"encoding": encoding, "partition": (2, 2), "projection": None}
     model = MidFeaClassifier(**SMALL, **settings).fit(images, labels)
@@ -132,16 +132,15 @@ def test_the_winners_of_maximum_pooling(few, encoding):
     edges = [0, height // 2, height], [0, width // 2, width]
     for cell, (i, j) in enumerate(itertools.product(range(2), range(2))):
         for word in range(20):
-            best, winners = 0.0, []
+            ranked = []
             for y in range(edges[0][i], edges[0][i + 1]):
                 for x in range(edges[1][j], edges[1][j + 1]):
-                    weight = weights[y, x][words[y, x] == word].max(initial=0)
-                    if weight > best + 1e-6:
-                        best, winners = weight, []
-                    if weight > 0 and abs(weight - best) <= 1e-6:
-                        winners.append((y, x))
-            for place in winners:
-                expected[place] += slopes[cell, word] * best / len(winners)
+                    ranked.append((weights[y, x][words[y, x] == word].max(initial=0), (y, x)))
+            ranked.sort(reverse=True)
+            for n, (weight, _) in enumerate(ranked, 1):
+                step = weight - (ranked[n][0] if n < len(ranked) else 0)
+                for _, place in ranked[:n]:
+                    expected[place] += slopes[cell, word] * step / n
     found = trace(all_codes(image, chain, get_engine("reference")), chain, slopes.ravel())
     np.testing.assert_allclose(found[0].by_descriptor, expected, atol=1e-5)
 

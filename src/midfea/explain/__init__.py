@@ -1,6 +1,6 @@
 """Where in an image the evidence for a classifier's answer lies, and what else led to it.
 
-`trace` goes from weights on the pooled codes to the descriptors that won them, `spread` from descriptors
+`trace` goes from weights on the pooled codes to the descriptors they are from, `spread` from descriptors
 to pixels, `linear` says what the weights are. `page` and `picture` show the result.
 """
 

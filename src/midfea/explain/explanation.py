@@ -27,7 +27,7 @@ class Word(NamedTuple):
 
     word: int
     contribution: float  # to the decision value, over all cells
-    boxes: NDArray[np.int64]  # (n, 4) what the descriptors see that won it: y0, x0, y1, x1
+    boxes: NDArray[np.int64]  # (n, 4) what the descriptors see that have it: y0, x0, y1, x1
     shares: Floats  # (n,) their parts of the contribution, the weightiest first
 
 

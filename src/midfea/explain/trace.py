@@ -1,13 +1,12 @@
-"""From weights on the pooled codes back to descriptors: who won each cell's maximum, for how much.
+"""From weights on the pooled codes back to descriptors: who reached each cell's maximum, for how much.
 
 A pooled code is the maximum (or the sum) of one word's weights over a cell's descriptors, at all scales.
 A linear function of the pooled codes is therefore a sum over descriptors, without any approximation: a
-maximum belongs to the descriptor that reached it, a sum to each by its own weight.
+sum belongs to each by its own weight, a maximum to those that reach it or come near (`shared_maxima`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,40 +63,42 @@ def all_codes(image: Grey, chain: Chain, engine: Engine) -> list[Codes]:
 
 
 def trace(found: list[Codes], chain: Chain, slopes: Floats) -> list[Traced]:
-    """Share out `slopes` . pooled codes among the descriptors, (n_cells * n_words,) slopes.
-
-    Descriptors that reach a maximum together share it evenly: with VQ, where all weights are one, every
-    descriptor of a word in the cell is as much a winner as any other.
-    """
+    """Share out `slopes` . pooled codes among the descriptors, (n_cells * n_words,) slopes."""
     slopes = slopes.reshape(-1, len(chain.words()))
     shares = [np.zeros(codes.weights.shape) for codes in found]
     for index, row in enumerate(slopes):
-        if chain.pooling == "sum":
-            for codes, share, inside in _in_cell(found, shares, index):
-                share[inside] += row[codes.words[inside]] * codes.weights[inside]
-            continue
-        largest = np.zeros(len(row), dtype=np.float32)  # an absent word counts as zero
-        winners = np.zeros(len(row))
-        for codes, _, inside in _in_cell(found, shares, index):
-            np.maximum.at(largest, codes.words[inside].ravel(), codes.weights[inside].ravel())
-        for codes, _, inside in _in_cell(found, shares, index):
-            winners += np.bincount(codes.words[inside][_won(codes, inside, largest)], minlength=len(row))
-        each = row * largest / np.maximum(winners, 1)
-        for codes, share, inside in _in_cell(found, shares, index):
-            share[inside] += np.where(_won(codes, inside, largest), each[codes.words[inside]], 0.0)
+        insides = [codes.cells[index] for codes in found]
+        words = [codes.words[inside] for codes, inside in zip(found, insides, strict=True)]
+        weights = [codes.weights[inside] for codes, inside in zip(found, insides, strict=True)]
+        all_words = np.concatenate([each.ravel() for each in words])
+        parts = np.concatenate([each.ravel() for each in weights]).astype(np.float64)
+        if chain.pooling == "max":
+            parts = shared_maxima(parts, all_words)
+        stops = np.cumsum([each.size for each in words])[:-1]
+        split = np.split(row[all_words] * parts, stops)
+        for share, inside, part in zip(shares, insides, split, strict=True):
+            share[inside] += part.reshape(share[inside].shape)
     return [Traced(codes, share) for codes, share in zip(found, shares, strict=True)]
 
 
-def _in_cell(
-    found: list[Codes], shares: list[Floats], index: int
-) -> Iterator[tuple[Codes, Floats, Any]]:
-    for codes, share in zip(found, shares, strict=True):
-        yield codes, share, codes.cells[index]
+def shared_maxima(values: Floats, groups: NDArray[Any]) -> Floats:
+    """Each group's maximum, or zero if that is larger, shared out among its values: Shapley's rule.
 
-
-def _won(codes: Codes, inside: Any, largest: NDArray[np.float32]) -> NDArray[np.bool_]:
-    weights = codes.weights[inside]
-    return np.asarray((weights > 0) & (weights == largest[codes.words[inside]]))
+    Of every step up to the maximum, all who reach so far get the same: (3, 2, 0) get (2, 1, 0). The
+    winner does not get all, for without it the second would have won; equal values get equal shares.
+    """
+    values = np.maximum(values, 0.0)
+    order = np.lexsort((values, groups))
+    values, groups = values[order], groups[order]
+    first = np.flatnonzero(np.diff(groups, prepend=-1))
+    sizes = np.diff(first, append=len(groups))
+    steps = np.diff(values, prepend=0.0)
+    steps[first] = values[first]
+    steps /= np.repeat(first + sizes, sizes) - np.arange(len(groups))  # how many reach so far
+    sums = np.cumsum(steps)
+    shares = np.empty_like(values)
+    shares[order] = sums - np.repeat(sums[first] - steps[first], sizes)
+    return shares
 
 
 def pooled_codes(found: list[Codes], chain: Chain) -> NDArray[np.float32]:
