@@ -11,7 +11,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from midfea.engines.tiles import FILTERS, LANES, TILE, convolution_tile, dot, maxima
+from midfea.engines.tiles import FILTERS, LANES, TILE, convolution_tile, maxima
 from midfea.stages.low_level import EQUAL
 
 _EQUAL = np.float32(EQUAL)
@@ -222,7 +222,7 @@ def soft_weights(descriptors, codebook, words, softness):  # type: ignore[no-unt
     """Weights of `soft_codes` for words that were found already."""
     n, k = words.shape
     weights = np.empty((n, k), dtype=np.float32)
-    near = _differences_room(descriptors, k)
+    near = np.empty((k, descriptors.shape[1]))
     distances = np.empty(k)
     for i in range(n):
         _differences(descriptors, codebook, words, i, near)
@@ -240,10 +240,13 @@ def soft_weights(descriptors, codebook, words, softness):  # type: ignore[no-unt
 
 @njit(cache=True, nogil=True)
 def llc_weights(descriptors, codebook, words, regularization):  # type: ignore[no-untyped-def]
-    """Weights of `llc_codes`: a k x k positive definite system for each descriptor (Cholesky)."""
+    """Weights of `llc_codes`: a k x k positive definite system for each descriptor (Cholesky).
+
+    The systems are nearly singular: in float32 the fourth digit of the weights would be lost.
+    """
     n, k = words.shape
     weights = np.empty((n, k), dtype=np.float32)
-    near = _differences_room(descriptors, k)
+    near = np.empty((k, descriptors.shape[1]))
     gram = np.empty((k, k))
     solution = np.empty(k)
     for i in range(n):
@@ -276,25 +279,21 @@ def llc_weights(descriptors, codebook, words, regularization):  # type: ignore[n
     return weights
 
 
-@njit(nogil=True)
-def _differences_room(descriptors, k):  # type: ignore[no-untyped-def]
-    """Rows of zeros, as long as descriptors filled up to whole vectors."""
-    return np.zeros((k, -(-descriptors.shape[1] // LANES) * LANES), dtype=np.float32)
-
-
 @njit(nogil=True, inline="always")
 def _differences(descriptors, codebook, words, i, near):  # type: ignore[no-untyped-def]
     """From descriptor i to each of its words."""
     for a in range(words.shape[1]):
         word = words[i, a]
         for d in range(descriptors.shape[1]):
-            near[a, d] = codebook[word, d] - descriptors[i, d]
+            near[a, d] = np.float64(codebook[word, d]) - np.float64(descriptors[i, d])
 
 
-@njit(nogil=True, inline="always")
+@njit(nogil=True, fastmath=FAST)
 def _product(near, a, b):  # type: ignore[no-untyped-def]
-    length = near.shape[1]
-    return np.float64(dot(near, a * length, near, b * length, length))
+    total = 0.0
+    for d in range(near.shape[1]):
+        total += near[a, d] * near[b, d]
+    return total
 
 
 @njit(cache=True, nogil=True)
