@@ -5,11 +5,12 @@
     python benchmarks/pareto.py --rows FILE.json [--set sign-digits] [-o curve.png]
 
 Same splits and same cores for all, training time included. DATA is as for `midfea reproduce`; the sets
-are those of benchmarks/rival.py, whose convnet this is. "best, ..." is the final chain with a part
-removed: `--only ablation` runs all of them. `--per-class` learns from so many images of each class, the
-rest of the training part unseen; `--at-most` bounds the test images of a class; `--rows` tells and draws
-what was measured before, such as benchmarks/accuracy.json. Needs torch; SIFT needs OpenCV and LBP needs
-scikit-image, and each is left out, which is said, where that is not installed.
+are those of benchmarks/rival.py, whose convnet this is ("convnet, relit" if asked for). "best, ..." is
+the final chain with a part removed: `--only ablation` runs all of them; "fast, with neurons" has the NS
+layer. `--per-class` learns from so many images of each class, the rest of the training part unseen;
+`--at-most` bounds the test images of a class; `--rows` tells and draws what was measured before, such as
+benchmarks/accuracy.json. Needs torch; SIFT needs OpenCV and LBP needs scikit-image, and each is left
+out, which is said, where that is not installed.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ from rival import SETS, per_class, run_convnet
 
 Learn = Callable[..., Any]
 START = finetune.Start
+NEURONS = ", with neurons"
 NEEDS = {"sift": "cv2", "lbp": "skimage"}
 CELLS = 6
 
@@ -62,8 +64,8 @@ def lbp(images: list[Any], seed: int) -> Callable[[Any], Any]:
     return extract
 
 
-def ours(preset: Any, **settings: Any) -> Learn:
-    """A preset as `midfea train` has it."""
+def ours(preset: Any, neurons: int = 0, **settings: Any) -> Learn:
+    """A preset as `midfea train` has it; with so many neurons for a class."""
 
     def learn(
         images: list[Any], labels: Any, seed: int, n_threads: int, groups: Any, engine: str
@@ -71,6 +73,8 @@ def ours(preset: Any, **settings: Any) -> Learn:
         model = MidFeaClassifier(
             preset=preset, C="cv", random_state=seed, n_jobs=n_threads, engine=engine, **settings
         )
+        if neurons:
+            model.selectivity = neurons * len(np.unique(labels))
         model.fit(images, labels, groups)
         print(json.dumps({"floor": model.settings_["floor"], **_weights(model)}), file=sys.stderr)
         return model.predict
@@ -81,15 +85,15 @@ def ours(preset: Any, **settings: Any) -> Learn:
 def _weights(model: Any) -> dict[str, Any]:
     if model.network_ is None:
         return {}
-    svm, network = model.network_weights_.round(2).tolist()
-    return {"svm": svm, "network": network, "mirror": bool(model.network_.mirror)}
+    found = {"weights": model.network_weights_.round(2).tolist()}
+    return found | {"mirror": bool(model.network_.mirror), "planes": model.network_.n_planes}
 
 
 def network_alone(*given: Any) -> Any:
     """What the network of `best` says without the SVM."""
     predict = ours("best")(*given)
     model = predict.__self__
-    model.network_weights_ = np.array([0.0, 1.0])
+    model.network_weights_[0] = 0
     return predict
 
 
@@ -145,6 +149,7 @@ ABLATION: dict[str, Learn] = {
     "best, network without moved copies": changed(
         (finetune, "augmented", lambda images, mirror, random: images)
     ),
+    "best, network without relit copies": changed((finetune, "relit", lambda images, random: images)),
     "best, network without its path from the pixels": changed(
         (finetune._Module, "path", _no_path(finetune._Module.path)),
         (Network, "_path", _no_path(Network._path)),
@@ -157,9 +162,7 @@ ABLATION: dict[str, Learn] = {
     "best, 9 filters": ours("best", n_filters=9),
     "best, no floor": ours("best", floor=0.0),
     "best, floor 0.5": ours("best", floor=0.5),
-    "best, with 10 neurons for a class": lambda images, labels, *given: ours(
-        "best", selectivity=10 * len(np.unique(labels))
-    )(images, labels, *given),
+    f"best{NEURONS}": ours("best", neurons=10),
 }
 
 
@@ -172,7 +175,9 @@ def methods() -> dict[str, Learn]:
 
     found = {name: plain(learn) for name, (_, learn) in METHODS.items()}
     found["lbp"] = plain(with_svm(lbp))
-    return found | {preset: ours(preset) for preset in ("paper", "fast", "best")} | ABLATION
+    for preset in ("paper", "fast"):
+        found |= {preset: ours(preset), preset + NEURONS: ours(preset, neurons=10)}
+    return found | ABLATION
 
 
 def draw(rows: list[dict[str, Any]], path: Path, title: str) -> None:
@@ -275,7 +280,8 @@ def run(given: argparse.Namespace) -> list[dict[str, Any]]:
     greys = Images(images)
     squares = np.stack(list(in_parallel(lambda i: square(greys.grey(i)), range(len(greys)), 2)))
     ways = methods()
-    standard = [name for name in ways if name not in ABLATION or name == "best"]
+    standard = [name for name in ways if not name.endswith(NEURONS) and name not in ABLATION]
+    standard.append("best")
     wanted = given.only or [*standard, "convnet"]
     wanted = list(ABLATION) if wanted == ["ablation"] else wanted
     n_threads = int(os.environ.get("MIDFEA_THREADS", "2"))
@@ -289,8 +295,8 @@ def run(given: argparse.Namespace) -> list[dict[str, Any]]:
         train, test = first_of_class(train, y, per, number), first_of_class(test, y, given.at_most, 0)
         begun = time.perf_counter()
         with progress_bars():
-            if name == "convnet":
-                answer = run_convnet(squares, y, train, device)
+            if name.startswith("convnet"):
+                answer = run_convnet(squares, y, train, device, light=name.endswith("relit"))
                 known = time.perf_counter()
                 answers = answer(test)
             else:
@@ -319,7 +325,8 @@ def run(given: argparse.Namespace) -> list[dict[str, Any]]:
 
 
 def tell(rows: list[dict[str, Any]]) -> None:
-    """Mean and deviation over the splits, and how far `best` is from each method on the same splits."""
+    """Mean and deviation over the splits; on the same splits, how much better `best` is than each
+    method, and what neurons are worth."""
     cases: dict[Any, dict[int, float]] = {}
     for row in rows:
         case = (row["per class"], row["at most"], row["method"])
@@ -333,6 +340,10 @@ def tell(rows: list[dict[str, Any]]) -> None:
         line = f"{learned}{name}: {np.mean(values):.2f} ({np.std(values):.2f}), {len(values)} splits"
         if apart and name != "best":
             line += f"; best is better by {np.mean(apart):.2f} ({np.std(apart):.2f})"
+        without = cases.get((per, at_most, name.removesuffix(NEURONS)), {})
+        gain = [value - without[split] for split, value in found.items() if split in without]
+        if gain and name.endswith(NEURONS):
+            line += f"; neurons are worth {np.mean(gain):.2f} ({np.std(gain):.2f})"
         print(line)
 
 

@@ -2,7 +2,7 @@
 
 The rival: five convolutions (32-64-64-128-128) with batch norm on 64x64 grey pixels; random shifts,
 scales, turns and, if that is better on a held-out quarter of the training images, mirroring; AdamW, one
-cycle. Needs torch.
+cycle. It may also see its copies relit, as our network does. Needs torch.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ from torch import nn
 
 from midfea.datasets import load_folder
 from midfea.estimators.finetuned import copies_seen
-from midfea.learning.finetune import BATCH, augmented
+from midfea.learning.finetune import BATCH, augmented, relit
 from midfea.learning.linear_svm import folds
+from midfea.learning.network import standard
 from midfea.progress import track
 from midfea.reproduce.protocols import PROTOCOLS
 
@@ -41,14 +42,15 @@ def convnet(n_classes: int) -> nn.Module:
     return nn.Sequential(*layers)
 
 
-def train_convnet(images: Any, y: Any, n_seen: int, mirror: bool, what: str) -> nn.Module:
+def train_convnet(images: Any, y: Any, n_seen: int, mirror: bool, light: bool, what: str) -> nn.Module:
     torch.manual_seed(0)
     net, steps = convnet(int(y.max()) + 1).to(images.device).train(), n_seen // BATCH
     optimizer = torch.optim.AdamW(net.parameters(), lr=RATE, weight_decay=1e-4)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, RATE, steps, pct_start=0.2)
     for _ in track(range(steps), what, steps):
         chosen = torch.randint(len(images), (BATCH,))
-        scores = net(augmented(images[chosen], mirror))
+        copies = augmented(images[chosen], mirror)
+        scores = net(standard(relit(copies) if light else copies))
         loss = functional.cross_entropy(scores, y[chosen], label_smoothing=0.1)
         optimizer.zero_grad()
         loss.backward()
@@ -57,23 +59,28 @@ def train_convnet(images: Any, y: Any, n_seen: int, mirror: bool, what: str) -> 
     return net.eval()
 
 
-def run_convnet(images: Any, y: Any, train: Any, device: str = "cpu") -> Callable[[Any], Any]:
+def run_convnet(
+    images: Any, y: Any, train: Any, device: str = "cpu", light: bool = False
+) -> Callable[[Any], Any]:
     """Trained; a function from test images to answers. Mirroring is chosen on a quarter held out."""
-    pixels = torch.as_tensor((images.astype(np.float32) - 127) / 64, device=device)[:, None]
+    pixels = torch.as_tensor(images.astype(np.float32), device=device)[:, None]
     labels = torch.as_tensor(y, device=device).long()
     n_seen = copies_seen(len(train))
     parts = folds(y[train], 4, 0)
     right = [0, 0] if not parts else []  # one image of each class: nothing to choose with
     for mirror in (False, True) if parts else ():
         known, held_out = (train[part] for part in parts[0])
-        net = train_convnet(pixels[known], labels[known], n_seen // 3, mirror, "convnet, trial")
+        trial = n_seen // 3, mirror, light, "convnet, trial"
+        net = train_convnet(pixels[known], labels[known], *trial)
         with torch.no_grad():
-            right.append(int((net(pixels[held_out]).argmax(dim=1) == labels[held_out]).sum()))
-    net = train_convnet(pixels[train], labels[train], n_seen, right[1] > right[0], "convnet")
+            found = net(standard(pixels[held_out])).argmax(dim=1)
+        right.append(int((found == labels[held_out]).sum()))
+    net = train_convnet(pixels[train], labels[train], n_seen, right[1] > right[0], light, "convnet")
 
     def answer(test: Any) -> Any:
         with torch.no_grad():
-            return torch.cat([net(part).argmax(dim=1).cpu() for part in pixels[test].split(256)]).numpy()
+            parts = standard(pixels[test]).split(256)
+            return torch.cat([net(part).argmax(dim=1).cpu() for part in parts]).numpy()
 
     return answer
 

@@ -70,7 +70,7 @@ def test_joint_weights_stay_modest():
     y = np.arange(60) % 3
     right = np.log(np.where(np.eye(3)[y] > 0, 0.8, 0.1))
     noise = np.random.RandomState(0).normal(size=(60, 3))
-    svm, network = finetuned.joint_weights(noise, right, y)
+    svm, network = finetuned.joint_weights([noise, right], y)
     assert svm < 1 < network < 10
 
 
@@ -91,16 +91,26 @@ def fit(surfaces, **settings):
     return model.fit(surfaces.images, surfaces.target)
 
 
-def test_without_torch_it_says_what_to_install(surfaces, monkeypatch):
-    monkeypatch.setitem(sys.modules, "torch", None)
-    monkeypatch.delitem(sys.modules, "midfea.learning.finetune", raising=False)
+@pytest.fixture
+def no_torch(monkeypatch):
+    """As where it is not installed. (None in its place would confuse SciPy.)"""
+
+    class Absent:
+        def find_spec(self, name, *_):
+            if name == "torch":
+                raise ImportError(name)
+
+    for name in ("torch", "midfea.learning.finetune"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    monkeypatch.setattr(sys, "meta_path", [Absent(), *sys.meta_path])
+
+
+def test_without_torch_it_says_what_to_install(surfaces, no_torch):
     with pytest.raises(ImportError, match=r"pip install .midfea\[torch\]"):
         fit(surfaces)
 
 
-def test_best_goes_without_torch_and_says_so(surfaces, monkeypatch):
-    monkeypatch.setitem(sys.modules, "torch", None)
-    monkeypatch.delitem(sys.modules, "midfea.learning.finetune", raising=False)
+def test_best_goes_without_torch_and_says_so(surfaces, no_torch):
     model = MidFeaClassifier(preset="best", n_words=30, random_state=0)
     with pytest.warns(UserWarning, match=r"no fine-tuning.*pip install .midfea\[torch\]"):
         model.fit(surfaces.images, surfaces.target)
@@ -128,7 +138,8 @@ def test_the_network_needs_no_torch_to_run(surfaces, n_planes):
         rng.normal(size=(6, 7, 7)).astype(np.float32), rng.rand(30, 96).astype(np.float32)
     )
     module = finetune._Module(start, n_planes, 4)
-    for layer in (module.pixels_norm, module.colours_norm, module.second_norm, module.third_norm):
+    for name in ("pixels", "colours", "second", "third", "fourth"):
+        layer = getattr(module, f"{name}_norm")
         layer.running_mean.uniform_(-1, 1)
         layer.running_var.uniform_(0.5, 2)
         layer.weight.data.uniform_(0.5, 2)
@@ -136,7 +147,8 @@ def test_the_network_needs_no_torch_to_run(surfaces, n_planes):
     module.linear.weight.data.normal_()
     images = torch.as_tensor(squares).float()
     with torch.no_grad():
-        theirs = torch.log_softmax(module.eval()(images), dim=1).numpy()
+        heads = module.eval()(images)
+        theirs = torch.log_softmax(torch.stack(heads), dim=2).mean(dim=0).numpy()
     network = module.network([module], mirror=False)
     for engine in ("cpu", "reference"):
         mine = network.log_probabilities(squares, get_engine(engine).describe)
@@ -212,8 +224,7 @@ def test_what_is_tried():
     assert len(finetuned.variants(colour=False)) == 2
     assert len(set(finetuned.variants(colour=True))) == 3
     assert finetuned.copies_seen(10) == finetuned.LEAST
-    assert finetuned.copies_seen(1500) == finetuned.copies_seen(2000) == finetuned.MOST
-    assert finetuned.copies_seen(3060) > finetuned.MOST
+    assert finetuned.copies_seen(2000) == finetuned.LEAST < finetuned.copies_seen(3060)
 
 
 def test_two_classes(surfaces, few_steps):

@@ -193,7 +193,7 @@ class MidFeaClassifier(ClassifierMixin, MidFeaBase):
         scores = linear_svm.margins_to_scores(margins)
         seed = self.random_state if isinstance(self.random_state, int) else 0
         tuned = fit_network(self, images, numbers, scores, seed, groups)
-        self.network_, self.network_weights_ = tuned.network, np.array(tuned.weights)
+        self.network_, self.network_weights_ = tuned.network, tuned.weights
         self.temperature_ = 1.0  # the weights see to it
         if len(tuned.held_out):
             answers = tuned.scores.argmax(axis=1)
@@ -214,8 +214,7 @@ class MidFeaClassifier(ClassifierMixin, MidFeaBase):
             if self.network_ is None or self.network_weights_ is None:
                 return margins
             answers = network_answers(self.network_, self, small_copies(self, checked))
-        first, second = self.network_weights_
-        scores = join(linear_svm.margins_to_scores(margins), answers, (first, second))
+        scores = join([linear_svm.margins_to_scores(margins), answers], self.network_weights_)
         return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
 
     def _margins(self, features: NDArray[np.float32]) -> NDArray[np.float32]:

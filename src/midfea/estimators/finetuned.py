@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import warnings
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,10 +25,9 @@ from midfea.learning.network import SIDE, WINDOW, Network, square
 from midfea.progress import track
 
 N_FOLDS = 4  # one of which is held out
-# Copies seen for each image, but at least and, unless there are many images, at most so many: with the
-# trials, each of which sees a sixth of that, some five minutes on two cores.
-EACH, LEAST, MOST, EACH_OF_MANY = 40, 24_000, 40_000, 20
-TRIAL = 6
+# Copies seen, at least in all and of each image. The trials together see half as many. That is some four
+# minutes on two cores, for up to 2,000 images.
+LEAST, EACH = 40_000, 20
 N_FILTERS, N_WORDS = 16, 256
 
 
@@ -42,7 +42,7 @@ class Tuned(NamedTuple):
     """What `fit_network` found."""
 
     network: Network
-    weights: tuple[float, float]  # of the SVM's decision values and of the network's log-probabilities
+    weights: NDArray[np.float64]  # (2,), of the SVM's decision values and of log-probabilities
     held_out: NDArray[np.intp]
     scores: NDArray[np.float64]  # of those held out, joined
 
@@ -115,15 +115,16 @@ def fit_network(
     parts = folds(y, N_FOLDS, seed, groups)
     if not parts:  # too few images to learn from which copies help
         network = train(everyone, Variant(colour, False), n_seen, "fine-tuning")
-        return Tuned(network, (1.0, 1.0), everyone[:0], margins[:0])
+        return Tuned(network, np.array([1.0, 1.0]), everyone[:0], margins[:0])
     known, held_out = parts[0]
-    trials: list[tuple[float, Variant, tuple[float, float], NDArray[np.float64]]] = []
-    for variant in variants(colour):
+    trials: list[tuple[float, Variant, NDArray[np.float64], NDArray[np.float64]]] = []
+    tried = variants(colour)
+    for variant in tried:
         what = f"fine-tuning, trial {len(trials) + 1}"
-        network = train(known, variant, n_seen // TRIAL, what)
-        log_probabilities = network_answers(network, model, squares[held_out])
-        weights = joint_weights(margins[held_out], log_probabilities, y[held_out])
-        joined = join(margins[held_out], log_probabilities, weights)
+        network = train(known, variant, n_seen // 2 // len(tried), what)
+        answers = [margins[held_out], network_answers(network, model, squares[held_out])]
+        weights = joint_weights(answers, y[held_out])
+        joined = join(answers, weights)
         trials.append((-_loss(joined, y[held_out]), variant, weights, joined))
     _, variant, weights, scores = max(trials, key=lambda trial: trial[0])
     return Tuned(train(everyone, variant, n_seen, "fine-tuning"), weights, held_out, scores)
@@ -137,7 +138,7 @@ def variants(colour: bool) -> list[Variant]:
 
 def copies_seen(n_images: int) -> int:
     """How many copies of images the network sees in training."""
-    return min(max(EACH * n_images, LEAST), max(EACH_OF_MANY * n_images, MOST))
+    return max(EACH * n_images, LEAST)
 
 
 def small_copies(model: Any, images: Images) -> NDArray[np.uint8]:
@@ -168,23 +169,21 @@ def network_answers(network: Network, model: Any, squares: NDArray[np.uint8]) ->
     return np.stack(list(track(work, "network", len(squares))))
 
 
-def join(
-    margins: NDArray[Any], log_probabilities: NDArray[Any], weights: tuple[float, float]
-) -> NDArray[np.float64]:
-    """Scores of both together; their softmax are probabilities."""
-    return weights[0] * margins.astype(np.float64) + weights[1] * log_probabilities
+def join(answers: Sequence[NDArray[Any]], weights: NDArray[Any]) -> NDArray[np.float64]:
+    """Scores of all together, (n, n_classes); their softmax are probabilities."""
+    return np.tensordot(weights, np.asarray(answers, dtype=np.float64), 1)
 
 
-def joint_weights(
-    margins: NDArray[Any], log_probabilities: NDArray[Any], y: NDArray[np.intp]
-) -> tuple[float, float]:
+def joint_weights(answers: Sequence[NDArray[Any]], y: NDArray[np.intp]) -> NDArray[np.float64]:
     """Those that make the labels of held-out images most likely, none below zero."""
-
-    def loss(weights: NDArray[np.float64]) -> float:
-        return _loss(join(margins, log_probabilities, (weights[0], weights[1])), y)
-
-    found = minimize(loss, [1.0, 1.0], bounds=[(0, 50), (0, 50)], method="L-BFGS-B").x
-    return float(found[0]), float(found[1])
+    n = len(answers)
+    found = minimize(
+        lambda weights: _loss(join(answers, weights), y),
+        np.ones(n),
+        bounds=[(0, 50)] * n,
+        method="L-BFGS-B",
+    )
+    return np.asarray(found.x)
 
 
 def _loss(scores: NDArray[Any], y: NDArray[np.intp]) -> float:

@@ -18,13 +18,18 @@ from midfea.images import Images
 from midfea.learning import linear_svm
 from midfea.progress import reporting_to, track
 
-FLOORS = (0.0, 0.5)  # the first one wins a tie
+FLOORS = (0.0, 0.5)
+CLEARLY = 0.01  # of the images
 N_IMAGES, N_WORDS, N_SAMPLES, N_FOLDS, C = 800, 200, 20_000, 3, 10.0
 
 
 def choose_floor(model: Any, images: Images, y: NDArray[np.intp], groups: Any = None) -> float:
     """The floor with which features like the model's, but fewer and at one scale, tell most of some
-    training images when these are held out."""
+    training images when these are held out; the first unless the other is clearly better.
+
+    Smaller differences are chance: on Caltech-101 it was 401 against 406 of 800 in one split, and 410
+    against 396 in another, where the second floor costs more than two points.
+    """
     seed = model.random_state if isinstance(model.random_state, int) else 0
     chosen = np.sort(np.random.RandomState(seed).permutation(len(images))[:N_IMAGES])
     classes, labels = np.unique(y[chosen], return_inverse=True)
@@ -48,4 +53,4 @@ def choose_floor(model: Any, images: Images, y: NDArray[np.intp], groups: Any = 
         with reporting_to(None):  # its steps are those of the model, told again
             features = probe.fit(greys).transform(greys)
             right.append(linear_svm.told_when_held_out(features, labels, C, N_FOLDS, seed, together))
-    return FLOORS[int(np.argmax(right))]
+    return FLOORS[int(right[1] - right[0] > CLEARLY * len(chosen))]

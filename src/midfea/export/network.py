@@ -13,17 +13,16 @@ LAST = np.iinfo(np.int64).max
 
 
 def log_probabilities(planes: list[Value], network: Network) -> Value:
-    """Of each class, (1, n_classes), for planes of SIDE x SIDE pixels; the mean with their mirror."""
+    """`Network.log_probabilities` of one image of SIDE x SIDE pixels, (1, n_classes)."""
     g = planes[0].graph
-    answer = g.op("LogSoftmax", scores(planes, network), axis=1)
-    if not network.mirror:
-        return answer
-    mirrored = [plane.cut([1], [-1], [-LAST], [-1]) for plane in planes]
-    return (answer + g.op("LogSoftmax", scores(mirrored, network), axis=1)) * 0.5
+    found = [scores(planes, network)]
+    if network.mirror:
+        found.append(scores([plane.cut([1], [-1], [-LAST], [-1]) for plane in planes], network))
+    return g.op("LogSoftmax", g.join(found, np.float32), axis=1).reduce("Mean", 0)
 
 
 def scores(planes: list[Value], network: Network) -> Value:
-    """`Network.scores`, (1, n_classes)."""
+    """`Network.scores`, (2, n_classes)."""
     g = planes[0].graph
     descriptors = describe(planes[0], network.chain).cut((0, 1), (0, 0), (LAST, LAST), (STEP, STEP))
     likeness = descriptors @ np.ascontiguousarray(network.words.T)
@@ -39,7 +38,10 @@ def scores(planes: list[Value], network: Network) -> Value:
         np.float32,
         axis=1,
     )
-    return features @ network.weights + network.intercept
+    means = _layer(_shrunk(maps, 2), network.fourth, network.fourth_bias).reduce("Mean", 2, 3)
+    means = means.reshape(1, -1)
+    parts = features @ network.weights + network.intercept
+    return g.join([parts, means @ network.whole + network.whole_intercept], np.float32)
 
 
 def _path(planes: list[Value], network: Network) -> Value:

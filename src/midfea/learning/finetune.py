@@ -1,6 +1,7 @@
 """Training the chain as one network (`Network`), from the unsupervised solution on; needs torch.
 
-Every image seen is a fresh copy: shifted, scaled, turned, and mirrored if mirror images mean the same.
+Every image seen is a fresh copy: shifted, scaled, turned, relit, and mirrored if mirror images mean the
+same.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ except ImportError:
 
 from midfea.engines import gradients, kernels
 from midfea.engines.torch import plain
+from midfea.images import NEUTRAL
 from midfea.learning.network import N_CELLS, PIXELS, STEP, WINDOW, Network, standard
 from midfea.parallel import in_parallel
 from midfea.progress import track
@@ -29,13 +31,14 @@ from midfea.stages.low_level import FLAT
 
 Tensor = Any
 
-NECK, PIXEL_MAPS, COLOURS, SECOND, THIRD = 64, 32, 64, 128, 128
+NECK, PIXEL_MAPS, COLOURS, SECOND, THIRD, FOURTH = 64, 32, 64, 128, 128, 128
 TEMPERATURE = 20.0
 BATCH = 64
 PARTS = 4  # of a batch, each for one thread; a GPU takes batches whole
 KEPT = 0.7  # share of the features that dropout leaves
-RATE = 2e-3
+RATE = 5e-3
 SHIFT, SCALE, TURN = 0.1, 0.15, math.radians(10)
+LIGHT = 0.5  # contrast and colours by a factor of up to e^LIGHT, brightness by up to a quarter of LIGHT
 
 
 @dataclass(frozen=True)
@@ -67,6 +70,7 @@ def train(
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             module = _Module(start, squares.shape[1], int(y.max()) + 1).to(device).train()
+            module = module.to(memory_format=torch.channels_last)  # a twelfth faster
             parameters = list(module.parameters())
             groups = [{"params": [p], "weight_decay": 1e-4 * (p.ndim > 1)} for p in parameters]
             optimizer = torch.optim.AdamW(groups, lr=RATE, foreach=True)
@@ -106,9 +110,12 @@ class _Worker:
         """Of the loss of the images and labels given, for each parameter."""
         assert self.given is not None
         images, labels = self.given
-        scores = self.module(augmented(images, mirror, self.random), self.random)
-        loss = functional.cross_entropy(scores, labels, label_smoothing=0.1)
-        return torch.autograd.grad(loss, self.parameters)
+        copies = relit(augmented(images, mirror, self.random), self.random)
+        losses = [
+            functional.cross_entropy(scores, labels, label_smoothing=0.1)
+            for scores in self.module(copies, self.random)
+        ]
+        return torch.autograd.grad(sum(losses), self.parameters)
 
 
 def _twins(module: _Module, n: int) -> list[_Module]:
@@ -149,6 +156,20 @@ def augmented(images: Tensor, mirror: bool, random: Tensor = None) -> Tensor:
     ]
     grid = functional.affine_grid(torch.stack(rows, dim=1), images.shape, align_corners=False)
     return functional.grid_sample(images, grid, padding_mode="reflection", align_corners=False)
+
+
+def relit(images: Tensor, random: Tensor = None) -> Tensor:
+    """Copies with another brightness, contrast and strength of colours, drawn at random."""
+
+    def spread(by: float) -> Tensor:
+        drawn = torch.rand(len(images), 1, 1, 1, generator=random, device=images.device)
+        return (drawn * 2 - 1) * by
+
+    grey, colours = images[:, :1], images[:, 1:]
+    mean = grey.mean(dim=(2, 3), keepdim=True)
+    grey = (grey - mean) * spread(LIGHT).exp() + mean + spread(64 * LIGHT)
+    colours = (colours - NEUTRAL) * spread(LIGHT).exp() + NEUTRAL
+    return torch.cat([grey.clamp(0, 255), colours], dim=1)
 
 
 def pooled_maps(filters: Tensor, images: Tensor) -> Tensor:
@@ -210,14 +231,17 @@ class _Module(nn.Module):
         self.second_norm = nn.BatchNorm2d(SECOND)
         self.third = nn.Conv2d(SECOND, THIRD, 3, padding=1, bias=False)
         self.third_norm = nn.BatchNorm2d(THIRD)
-        for layer in (self.pixels, self.colours, self.second, self.third):
+        self.fourth = nn.Conv2d(THIRD, FOURTH, 3, padding=1, bias=False)
+        self.fourth_norm = nn.BatchNorm2d(FOURTH)
+        for layer in (self.pixels, self.colours, self.second, self.third, self.fourth):
             nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
         self.gain = nn.Parameter(torch.tensor(math.log(24.0)))
         self.linear = nn.Linear(N_CELLS * (n_words + THIRD), n_classes)
-        nn.init.zeros_(self.linear.weight)
-        nn.init.zeros_(self.linear.bias)
+        self.whole = nn.Linear(FOURTH, n_classes)
+        for parameter in (self.linear.weight, self.linear.bias, self.whole.bias):
+            nn.init.zeros_(parameter)
 
-    def forward(self, images: Tensor, random: Tensor = None) -> Tensor:
+    def forward(self, images: Tensor, random: Tensor = None) -> tuple[Tensor, Tensor]:
         codes = self.codes(pooled_maps(self.filters, images))
         size = codes.square().sum(dim=1).mean(dim=(1, 2)) + 1e-9
         maps = self.neck(codes * size.rsqrt()[:, None, None, None])
@@ -226,10 +250,16 @@ class _Module(nn.Module):
         maps = functional.max_pool2d(maps, 2, ceil_mode=True)
         maps = functional.relu(self.third_norm(self.third(maps)))
         features = torch.cat([functional.normalize(pooled(part)) for part in (codes, maps)], dim=1)
-        if self.training:  # dropout
-            drawn = torch.rand(features.shape, generator=random, device=features.device)
-            features = features * (drawn < KEPT) / KEPT
-        return self.linear(features * self.gain.exp())
+        maps = functional.max_pool2d(maps, 2, ceil_mode=True)
+        means = functional.relu(self.fourth_norm(self.fourth(maps))).mean(dim=(2, 3))
+        features, means = (self.dropped(each, random) for each in (features, means))
+        return self.linear(features * self.gain.exp()), self.whole(means)
+
+    def dropped(self, features: Tensor, random: Tensor) -> Tensor:
+        if not self.training:
+            return features
+        drawn = torch.rand(features.shape, generator=random, device=features.device)
+        return features * (drawn < KEPT) / KEPT
 
     def path(self, images: Tensor) -> Tensor:
         """From the pixels to maps with a place for each descriptor."""
@@ -269,6 +299,7 @@ class _Module(nn.Module):
             colours, colours_bias = layer("colours")
             second, second_bias = layer("second")
             third, third_bias = layer("third")
+            fourth, fourth_bias = layer("fourth")
             found = {
                 "filters": self.filters,
                 "words": self.unit_words().permute(0, 2, 3, 1).flatten(1),
@@ -283,8 +314,12 @@ class _Module(nn.Module):
                 "second_bias": second_bias,
                 "third": third,
                 "third_bias": third_bias,
+                "fourth": fourth,
+                "fourth_bias": fourth_bias,
                 "weights": self.linear.weight.T * self.gain.exp(),
                 "intercept": self.linear.bias,
+                "whole": self.whole.weight.T,
+                "whole_intercept": self.whole.bias,
             }
             arrays = {name: np.array(value.cpu().numpy(), order="C") for name, value in found.items()}
         return Network(**arrays, mirror=np.array(mirror))

@@ -2,8 +2,9 @@
 
 image of SIDE x SIDE pixels -> soft convolution, 2x2 maxima, descriptors of WINDOW x WINDOW places (at
 every second place) -> soft codes -> a second and a third layer over the maps of codes, and over those of
-a short path from the pixels and their colours -> maxima in the cells of a pyramid, of the codes and of
-the third layer -> a linear classifier.
+a short path from the pixels and their colours -> two linear classifiers, whose log-probabilities are
+averaged: one of the maxima in the cells of a pyramid, of the codes and of the third layer, which knows
+where in the image things are; one of the means of a fourth layer, which can learn from fewer images.
 """
 
 from __future__ import annotations
@@ -46,8 +47,12 @@ class Network:
     second_bias: Floats
     third: Floats  # (9 n_second, n_third)
     third_bias: Floats
+    fourth: Floats  # (9 n_third, n_fourth)
+    fourth_bias: Floats
     weights: Floats  # (n_cells * (n_words + n_third), n_classes)
     intercept: Floats
+    whole: Floats  # (n_fourth, n_classes)
+    whole_intercept: Floats
     mirror: NDArray[np.bool_]  # (), whether an image and its mirror image are the same thing
 
     @cached_property
@@ -69,10 +74,10 @@ class Network:
     def _of_image(self, image: Planes, describe: Callable[[Grey, Chain], Floats]) -> NDArray[np.float64]:
         views: list[Any] = [image, np.ascontiguousarray(image[..., ::-1])] if self.mirror else [image]
         scores = [self.scores(view, describe(view[0], self.chain)) for view in views]
-        return np.mean([log_softmax(each) for each in scores], axis=0)
+        return np.asarray(log_softmax(np.concatenate(scores), axis=1).mean(axis=0))
 
     def scores(self, image: Planes, descriptors: Floats) -> NDArray[np.float64]:
-        """Decision values of one image, from its pixels and all its descriptors."""
+        """Both classifiers' decision values of one image, from its pixels and all its descriptors."""
         likeness = descriptors[::STEP, ::STEP] @ self.words.T
         codes = softmax(float(self.temperature) * likeness + self.bias, axis=2)
         maps = (codes / np.sqrt(np.square(codes).sum(axis=2).mean() + 1e-9)) @ self.neck
@@ -80,7 +85,9 @@ class Network:
         maps = _layer(maps, self.second, self.second_bias)
         maps = _layer(_shrunk(maps, 2), self.third, self.third_bias)
         features = np.concatenate([_unit(pooled(codes)), _unit(pooled(maps))])
-        return np.asarray(features @ self.weights + self.intercept, dtype=np.float64)
+        means = _layer(_shrunk(maps, 2), self.fourth, self.fourth_bias).mean(axis=(0, 1))
+        scores = [features @ self.weights + self.intercept, means @ self.whole + self.whole_intercept]
+        return np.array(scores, dtype=np.float64)
 
     def _path(self, image: Planes) -> Floats:
         """From the pixels to maps with a place for each descriptor, at the middle of its window."""
@@ -103,7 +110,9 @@ class Network:
         """The shapes that the arrays must have to fit together."""
         n_filters, n_words, n_neck = len(self.filters), len(self.words), self.neck.shape[-1]
         n_pixels, n_colours = self.pixels.shape[-1], self.colours.shape[-1]
-        n_second, n_third = self.second.shape[-1], self.third.shape[-1]
+        n_second, n_third, n_fourth = (
+            layer.shape[-1] for layer in (self.second, self.third, self.fourth)
+        )
         return {
             "filters": (n_filters, *self.filters.shape[-1:] * 2),
             "words": (n_words, WINDOW**2 * n_filters),
@@ -118,8 +127,12 @@ class Network:
             "second_bias": (n_second,),
             "third": (9 * n_second, n_third),
             "third_bias": (n_third,),
+            "fourth": (9 * n_third, n_fourth),
+            "fourth_bias": (n_fourth,),
             "weights": (N_CELLS * (n_words + n_third), n_classes),
             "intercept": (n_classes,),
+            "whole": (n_fourth, n_classes),
+            "whole_intercept": (n_classes,),
             "mirror": (),
         }
 

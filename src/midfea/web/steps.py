@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from midfea.estimators.finetuned import TRIAL, copies_seen
+from midfea.estimators.finetuned import copies_seen
 
 Told = Callable[[str, float], None]  # the step in words, the fraction done
 
@@ -115,7 +115,7 @@ def expected(
         seconds["neuron selectivity"] = 0.01 * neurons * (1 + n_images / 500)
     if finetune:
         whole = copies_seen(n_images) / COPIES_A_SECOND
-        seconds |= {f"fine-tuning, trial {i}": whole / TRIAL for i in (1, 2, 3)}
+        seconds |= {f"fine-tuning, trial {i}": whole / 6 for i in (1, 2, 3)}
         seconds["fine-tuning"] = whole
     seconds["checking"] = 0.2 + 3 * svm
     return seconds | {"learning curve": 0.1 + 1.5 * svm}
