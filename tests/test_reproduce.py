@@ -131,7 +131,9 @@ def test_each_person_is_tested_with_all_others_known(kernel):
 def test_rows_and_the_same_again(protocol, tmp_path):
     rows, missing = run_protocol("six", protocol, tmp_path, cache=None)
     assert missing == []
-    assert [row["method"] for row in rows[::2]] == ["SVM-raw", "MidFea", "MidFea-NS"]
+    names = ["SVM-raw", "MidFea", "MidFea-NS", "MidFea-NS less MidFea"]
+    assert [row["method"] for row in rows[::2]] == names
+    assert rows[6]["mean"] == pytest.approx(rows[4]["mean"] - rows[2]["mean"], abs=2e-3)
     assert set(rows[0]) == {"dataset", "method", "metric", "mean", "std", "trials", "paper"}
     assert rows[0]["trials"] == 2 and rows[0]["paper"] == 50.0 and rows[2]["paper"] is None
     assert rows[2]["mean"] > 40  # six classes: 17 by chance

@@ -244,7 +244,7 @@ class _Module(nn.Module):
     def forward(self, images: Tensor, random: Tensor = None) -> tuple[Tensor, Tensor]:
         codes = self.codes(pooled_maps(self.filters, images))
         size = codes.square().sum(dim=1).mean(dim=(1, 2)) + 1e-9
-        maps = self.neck(codes * size.rsqrt()[:, None, None, None])
+        maps = self.neck(codes) * size.rsqrt()[:, None, None, None]
         maps = torch.cat([maps, self.path(images)], dim=1)
         maps = functional.relu(self.second_norm(self.second(maps)))
         maps = functional.max_pool2d(maps, 2, ceil_mode=True)
@@ -272,8 +272,8 @@ class _Module(nn.Module):
         products = functional.conv2d(maps, self.unit_words(), stride=STEP)
         squares = maps.square().sum(dim=1, keepdim=True)
         lengths = functional.avg_pool2d(squares, WINDOW, STEP) * WINDOW**2
-        likeness = products * (lengths + 1e-6).rsqrt()
-        codes = torch.softmax(likeness * self.temperature.exp() + self.bias[:, None, None], dim=1)
+        likeness = products * ((lengths + 1e-6).rsqrt() * self.temperature.exp())
+        codes = torch.softmax(likeness + self.bias[:, None, None], dim=1)
         # Far words count for nothing; squares of their tiny codes would be denormal numbers, a hundred
         # times as slow as others.
         return functional.threshold(codes, 1e-6, 0.0)

@@ -31,7 +31,8 @@ def run_protocol(
 ) -> tuple[list[Row], list[str]]:
     """The rows of the table, and what is missing from the data set.
 
-    A row is {"dataset", "method", "metric", "mean", "std", "trials", "paper"}. With `cache`, features
+    A row is {"dataset", "method", "metric", "mean", "std", "trials", "paper"}. The last ones say what
+    the NS layer is worth: the difference with it and without, of the same trials. With `cache`, features
     and finished trials are kept in that folder and not computed again.
     """
     chosen = [m for m in protocol.methods if methods is None or m.name in methods]
@@ -56,7 +57,21 @@ def run_protocol(
             with replacing(kept) as temporary:
                 temporary.write_text(json.dumps(result))
     rows = [row for method in chosen for row in _rows(name, protocol, method, found[method.name])]
+    for layered in found:
+        plain = layered.replace("MidFea-NS", "MidFea")
+        if plain != layered and plain in found:
+            less = Method(f"{layered} less {plain}", None)
+            apart = [_less(*both) for both in zip(found[layered], found[plain], strict=True)]
+            rows += _rows(name, protocol, less, apart)
     return rows, loaded.missing
+
+
+def _less(layered: Result, plain: Result) -> Result:
+    same = ("images of each person",)
+    return {
+        metric: value if metric in same else np.subtract(value, plain[metric]).tolist()
+        for metric, value in layered.items()
+    }
 
 
 def _described(method: Method) -> dict[str, Any]:
