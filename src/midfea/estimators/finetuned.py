@@ -25,9 +25,9 @@ from midfea.learning.network import SIDE, WINDOW, Network, square
 from midfea.progress import track
 
 N_FOLDS = 4  # one of which is held out
-# Copies seen, at least in all and of each image. The trials together see half as many. That is some four
-# minutes on two cores, for up to 2,000 images.
-LEAST, EACH = 40_000, 20
+# Copies seen, at least in all and of each image. The trials together see half as many. That is some
+# three minutes on two cores, for up to 2,000 images.
+LEAST, EACH = 28_000, 14
 N_FILTERS, N_WORDS = 16, 256
 
 
