@@ -11,7 +11,7 @@ from midfea import MidFeaClassifier
 from midfea.datasets import load_surfaces
 from midfea.engines import cpu, get_engine, gradients, kernels
 from midfea.estimators import finetuned
-from midfea.images import picture
+from midfea.images import NEUTRAL, picture
 from midfea.learning.network import pooled
 from midfea.model_file import ModelFileError
 
@@ -63,6 +63,25 @@ def test_cells_of_the_network():
     found = pooled(maps)
     assert found.shape == (21,)
     assert np.flatnonzero(found).tolist() == [0, 1 + 2, 5 + 12]
+
+
+def test_relit_copies():
+    """Brightness, contrast and colours within bounds; no colour where none is."""
+    torch = pytest.importorskip("torch")
+    from midfea.learning import finetune
+
+    images = torch.full((200, 3, 8, 8), float(NEUTRAL))
+    images[:, 0, :4] = NEUTRAL - 16
+    images[100:, 1] += 20
+    copies = finetune.relit(images, torch.Generator().manual_seed(0))
+    assert (copies[:100, 1:] == NEUTRAL).all()
+    tints = (copies[100:, 1] - NEUTRAL).mean(dim=(1, 2)) / 20
+    contrasts = (copies[:, 0, 4:] - copies[:, 0, :4]).mean(dim=(1, 2)) / 16
+    for factors in (tints, contrasts):
+        assert 0.6 < factors.min() < 0.7 and 1.5 < factors.max() < 1.65  # e^-0.5 to e^0.5
+    moved = (copies - images)[:, 0].mean(dim=(1, 2))
+    assert -32 <= moved.min() < -25 and 25 < moved.max() <= 32
+    assert finetune.relit(images * 1.9)[:, 0].max() <= 255
 
 
 def test_joint_weights_stay_modest():
