@@ -90,12 +90,7 @@ def test_neurons(few, projection):
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_network_share_is_what_the_network_adds(few, monkeypatch, n_classes):
-    pytest.importorskip("torch")
-    from midfea.estimators import finetuned
-
-    monkeypatch.setattr(finetuned, "LEAST", 192)
-    monkeypatch.setattr(finetuned, "EACH", 1)
+def test_network_share_is_what_the_network_adds(few, few_steps, n_classes):
     images, labels = few
     chosen = np.isin(labels, np.unique(labels)[:n_classes])
     images, labels = images[chosen], labels[chosen]

@@ -186,12 +186,8 @@ def test_near_ties_are_decided_as_the_library_does(fitted, drawn, encoding):
     assert_same(varied(model, images, labels), images, atol=2e-6)
 
 
-def test_finetuned(drawn, monkeypatch, tmp_path):
+def test_finetuned(drawn, few_steps, monkeypatch, tmp_path):
     """With the network: with colours and without, with mirrored copies and without."""
-    pytest.importorskip("torch")
-    monkeypatch.setattr(finetuned, "LEAST", 192)
-    monkeypatch.setattr(finetuned, "EACH", 1)
-    monkeypatch.setattr(finetuned, "N_WORDS", 40)
     monkeypatch.setattr(finetuned, "variants", lambda _: [finetuned.Variant(True, False)])
     images, labels = drawn
     model = fit(images, labels, preset="fast", n_words=24, finetune=True)

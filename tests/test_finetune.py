@@ -93,13 +93,6 @@ def test_joint_weights_stay_modest():
     assert svm < 1 < network < 10
 
 
-@pytest.fixture
-def few_steps(monkeypatch):
-    monkeypatch.setattr(finetuned, "LEAST", 192)
-    monkeypatch.setattr(finetuned, "EACH", 1)
-    monkeypatch.setattr(finetuned, "N_WORDS", 40)
-
-
 @pytest.fixture(scope="module")
 def surfaces():
     return load_surfaces(n_per_class=8, size=64, random_state=0)
