@@ -21,8 +21,8 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -110,19 +110,17 @@ def _greys(images: list[Any]) -> list[Any]:
 def changed(*changes: tuple[Any, str, Any]) -> Learn:
     """`best` with names of the training code replaced, in training and in use."""
 
-    def learn(*given: Any) -> Any:
+    @contextmanager
+    def in_force() -> Iterator[None]:
         with ExitStack() as undone:
             for owner, name, value in changes:
                 undone.enter_context(patch.object(owner, name, value))
+            yield
+
+    def learn(*given: Any) -> Any:
+        with in_force():
             predict = ours("best")(*given)
-
-        def answer(others: list[Any]) -> Any:
-            with ExitStack() as undone:
-                for owner, name, value in changes:
-                    undone.enter_context(patch.object(owner, name, value))
-                return predict(others)
-
-        return answer
+        return in_force()(predict)  # entered anew by each call
 
     return learn
 

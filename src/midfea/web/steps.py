@@ -115,7 +115,8 @@ def expected(
         seconds["neuron selectivity"] = 0.01 * neurons * (1 + n_images / 500)
     if finetune:
         whole = copies_seen(n_images) / COPIES_A_SECOND
-        seconds |= {f"fine-tuning, trial {i}": whole / 6 for i in (1, 2, 3)}
+        trials = (1, 2, 3)  # which together see half as many copies
+        seconds |= {f"fine-tuning, trial {i}": whole / 2 / len(trials) for i in trials}
         seconds["fine-tuning"] = whole
     seconds["checking"] = 0.2 + 3 * svm
     return seconds | {"learning curve": 0.1 + 1.5 * svm}
