@@ -199,7 +199,9 @@ def _typed(params: dict[str, Any]) -> dict[str, Any]:
 
 def _take(arrays: dict[str, NDArray[Any]], key: str) -> NDArray[Any]:
     if key not in arrays:
-        raise ModelFileError(f"the array {key!r} is missing")
+        raise ModelFileError(
+            f"the array {key!r} is missing: damaged, or saved by another version of midfea; train again"
+        )
     array = arrays.pop(key)
     if array.dtype.kind == "f" and not np.isfinite(array).all():
         raise ModelFileError(f"the array {key!r} holds NaN or infinity")
