@@ -31,37 +31,27 @@ def filters_gradient(image, filters, same, rectify, least, slopes):  # type: ign
     first = np.empty((2, n, filled), dtype=np.float32)
     second = np.empty((2, n, filled), dtype=np.float32)
     scales = np.empty((2, 2, filled), dtype=np.float32)
-    back = np.empty((n, filled), dtype=np.float32)
+    back = np.zeros((2, n, filled), dtype=np.float32)
     along, mean = np.empty(filled, dtype=np.float32), np.empty(filled, dtype=np.float32)
     gradient = np.zeros(filters.shape, dtype=np.float32)
     for top in range(0, height, 2):
         n_rows = min(2, height - top)
         for i in range(n_rows):
             _normalized(responses[top + i], width, rectify, least, first[i], second[i], scales[i])
+        if n_rows == 1:
+            second[1] = zero
+        for f in range(n):
+            _to_largest(second[0, f], second[1, f], slopes[f, top // 2], back[0, f], back[1, f])
         for i in range(n_rows):
-            # From the maxima to the pixels that made them; the first one if some tie.
             along[:] = zero
             for f in range(n):
-                row, other, target = second[i, f], second[1 - i, f], back[f]
-                target[:] = zero
-                for x in range(width):
-                    beside = x + 1 if x % 2 == 0 else x - 1
-                    value, best = row[x], True
-                    if beside < width:
-                        best = value > row[beside] or (value == row[beside] and x < beside)
-                    if best and n_rows == 2:
-                        above = other[x]
-                        if beside < width:
-                            above = max(above, other[beside])
-                        best = value > above or (value == above and i == 0)
-                    if best:
-                        target[x] = slopes[f, top // 2, x // 2]
+                row, target = second[i, f], back[i, f]
                 for x in range(filled):
                     along[x] += target[x] * row[x]
             # Through the second normalisation and the threshold.
             mean[:] = zero
             for f in range(n):
-                row, target = second[i, f], back[f]
+                row, target = second[i, f], back[i, f]
                 for x in range(filled):
                     slope = (target[x] - along[x] * row[x]) * scales[i, 1, x]
                     target[x] = slope if row[x] > zero else zero
@@ -69,12 +59,12 @@ def filters_gradient(image, filters, same, rectify, least, slopes):  # type: ign
             # Through the mean and the first normalisation.
             along[:] = zero
             for f in range(n):
-                row, target = first[i, f], back[f]
+                row, target = first[i, f], back[i, f]
                 for x in range(filled):
                     target[x] -= mean[x] * share
                     along[x] += target[x] * row[x]
             for f in range(n):
-                row, target, response = first[i, f], back[f], responses[top + i, f]
+                row, target, response = first[i, f], back[i, f], responses[top + i, f]
                 for x in range(filled):
                     slope = (target[x] - along[x] * row[x]) * scales[i, 0, x]
                     target[x] = -slope if rectify and response[x] < zero else slope
@@ -83,8 +73,25 @@ def filters_gradient(image, filters, same, rectify, least, slopes):  # type: ign
                 for y in range(size_y):
                     for x in range(size_x):
                         start = (top + i + y) * stride + x
-                        gradient[f, y, x] += dot(back, f * filled, pixels, start, filled)
+                        gradient[f, y, x] += dot(back, (i * n + f) * filled, pixels, start, filled)
     return gradient
+
+
+@njit(nogil=True)
+def _to_largest(upper, lower, slopes, above, below):  # type: ignore[no-untyped-def]
+    """From the maxima of 2x2 pixels to the pixels that made them; the first one if some tie.
+
+    Columns beyond the width are zero and come last: none of them is taken for the largest.
+    """
+    zero = np.float32(0)
+    for x in range(len(slopes)):
+        a, b, c, d = upper[2 * x], upper[2 * x + 1], lower[2 * x], lower[2 * x + 1]
+        high = slopes[x] if max(a, b) >= max(c, d) else zero
+        low = slopes[x] - high
+        above[2 * x] = high if a >= b else zero
+        above[2 * x + 1] = zero if a >= b else high
+        below[2 * x] = low if c >= d else zero
+        below[2 * x + 1] = zero if c >= d else low
 
 
 @njit(nogil=True, fastmath=FAST, error_model="numpy")

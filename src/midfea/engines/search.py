@@ -103,8 +103,9 @@ def _neighbours_together(words: NDArray[np.float32]) -> NDArray[np.int32]:
 def _screen(words: NDArray[np.float32]) -> Screen:
     n_words, dim = words.shape
     words = words.astype(np.float64)
-    # The last two for what is unseen. At most 256: then no sum of products overflows.
-    depth = TILE * min(max(1, round(dim / 192)), 8)
+    # More directions cost more for each word and leave fewer words to compare in full; measured on
+    # presets. The last two are for what is unseen. At most 256: then no sum of products overflows.
+    depth = TILE * min(max(1, round(dim / 192 * (n_words / 1000) ** 0.5)), 8)
     n_seen = min(dim, depth - 2)
     # The words stand for the descriptors whose means they are. Turned at random, no coordinate is much
     # larger than the others, and rounding takes less away.
