@@ -60,6 +60,7 @@ function show(found) {
     { title: "Which neurons fire for which class", of: found.neurons, make: () => neurons(found.neurons, found.classes) },
   ].filter((part) => part.of);
   const place = byId("inspect-parts");
+  const focused = place.contains(document.activeElement) ? document.activeElement.dataset.cell : null;
   const wanted = parts.map(({ title, of, half, make }) => {
     const made = JSON.stringify(of);
     const old = shown.get(title);
@@ -71,6 +72,8 @@ function show(found) {
   shown = new Map(wanted.map((each) => [each.title, each]));
   const elements = wanted.map((each) => each.element);
   if (elements.some((each, i) => place.children[i] !== each)) place.replaceChildren(...elements);
+  // A cell drawn anew keeps the focus: who works with the keyboard goes on from there.
+  if (focused && document.activeElement === document.body) place.querySelector(`[data-cell="${focused}"]`)?.focus();
 }
 
 function confusion(found) {
