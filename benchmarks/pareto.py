@@ -33,6 +33,7 @@ import torch
 
 from midfea import MidFeaClassifier
 from midfea.bench.methods import METHODS, with_svm
+from midfea.estimators.presets import CHOICES
 from midfea.images import Images, resize
 from midfea.learning import finetune
 from midfea.learning.network import Network, square
@@ -76,7 +77,8 @@ def ours(preset: Any, neurons: int = 0, **settings: Any) -> Learn:
         if neurons:
             model.selectivity = neurons * len(np.unique(labels))
         model.fit(images, labels, groups)
-        print(json.dumps({"floor": model.settings_["floor"], **_weights(model)}), file=sys.stderr)
+        settled = {name: model.settings_[name] for name in (*CHOICES, "scales")}
+        print(json.dumps(settled | _weights(model)), file=sys.stderr)
         return model.predict
 
     return learn
@@ -144,16 +146,17 @@ ABLATION: dict[str, Learn] = {
     "best, no network": ours("best", finetune=False),
     "best, network alone": network_alone,
     "best, network from a random start": changed((finetune, "Start", random_start)),
-    "best, network without moved copies": changed(
-        (finetune, "augmented", lambda images, mirror, random: images)
-    ),
-    "best, network without relit copies": changed((finetune, "relit", lambda images, random: images)),
+    "best, network without moved copies": changed((finetune, "augmented", lambda images, *_: images)),
+    "best, network without relit copies": changed((finetune, "relit", lambda images, *_: images)),
     "best, network without its path from the pixels": changed(
         (finetune._Module, "path", _no_path(finetune._Module.path)),
         (Network, "_path", _no_path(Network._path)),
     ),
     "best, grey": in_grey,
     "best, one scale": ours("best", scales=(1.0,)),
+    "best, three scales": ours("best", scales=(1.0, 0.71, 0.5)),
+    "best, pyramid": ours("best", partition="pyramid"),
+    "best, 6x6 cells": ours("best", partition=(6, 6)),
     "best, 1000 words": ours("best", n_words=1000),
     "best, hard VQ": ours("best", encoding="vq"),
     "best, 2x2 windows": ours("best", window=2),

@@ -2,7 +2,8 @@
 
 The rival: five convolutions (32-64-64-128-128) with batch norm on 64x64 grey pixels; random shifts,
 scales, turns and, if that is better on a held-out quarter of the training images, mirroring; AdamW, one
-cycle. It may also see its copies relit, as our network does. Needs torch.
+cycle. Its copies may also be relit and, if images are few, be changed more, as our network's are. Needs
+torch.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import torch.nn.functional as functional
 from torch import nn
 
 from midfea.datasets import load_folder
+from midfea.estimators.finetuned import how_changed
 from midfea.learning.finetune import BATCH, augmented, relit
 from midfea.learning.linear_svm import folds
 from midfea.learning.network import standard
@@ -42,15 +44,16 @@ def convnet(n_classes: int) -> nn.Module:
     return nn.Sequential(*layers)
 
 
-def train_convnet(images: Any, y: Any, n_seen: int, mirror: bool, light: bool, what: str) -> nn.Module:
+def train_convnet(images: Any, y: Any, n_seen: int, mirror: bool, change: float, what: str) -> nn.Module:
+    """`change`: how much copies are changed, as our network's are; 0: not relit."""
     torch.manual_seed(0)
     net, steps = convnet(int(y.max()) + 1).to(images.device).train(), n_seen // BATCH
     optimizer = torch.optim.AdamW(net.parameters(), lr=RATE, weight_decay=1e-4)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, RATE, steps, pct_start=0.2)
     for _ in track(range(steps), what, steps):
         chosen = torch.randint(len(images), (BATCH,))
-        copies = augmented(images[chosen], mirror)
-        scores = net(standard(relit(copies) if light else copies))
+        copies = augmented(images[chosen], mirror, change=max(change, 1.0))
+        scores = net(standard(relit(copies, change=change)))
         loss = functional.cross_entropy(scores, y[chosen], label_smoothing=0.1)
         optimizer.zero_grad()
         loss.backward()
@@ -66,16 +69,17 @@ def run_convnet(
     pixels = torch.as_tensor(images.astype(np.float32), device=device)[:, None]
     labels = torch.as_tensor(y, device=device).long()
     n_seen = max(LEAST, EACH * len(train))
+    change = how_changed(len(train) / len(np.unique(y[train]))) if light else 0.0
     parts = folds(y[train], 4, 0)
     right = [0, 0] if not parts else []  # one image of each class: nothing to choose with
     for mirror in (False, True) if parts else ():
         known, held_out = (train[part] for part in parts[0])
-        trial = n_seen // 3, mirror, light, "convnet, trial"
+        trial = n_seen // 3, mirror, change, "convnet, trial"
         net = train_convnet(pixels[known], labels[known], *trial)
         with torch.no_grad():
             found = net(standard(pixels[held_out])).argmax(dim=1)
         right.append(int((found == labels[held_out]).sum()))
-    net = train_convnet(pixels[train], labels[train], n_seen, right[1] > right[0], light, "convnet")
+    net = train_convnet(pixels[train], labels[train], n_seen, right[1] > right[0], change, "convnet")
 
     def answer(test: Any) -> Any:
         with torch.no_grad():

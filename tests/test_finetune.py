@@ -82,6 +82,12 @@ def test_relit_copies():
     moved = (copies - images)[:, 0].mean(dim=(1, 2))
     assert -32 <= moved.min() < -25 and 25 < moved.max() <= 32
     assert finetune.relit(images * 1.9)[:, 0].max() <= 255
+    contrasts = finetune.relit(images, torch.Generator().manual_seed(0), 2.0)[:, 0].std(dim=(1, 2)) / 8
+    assert 0.36 < contrasts.min() < 0.45 and 2.4 < contrasts.max() < 2.75  # e^-1 to e^1
+
+
+def test_few_images_are_changed_more():
+    assert [finetuned.how_changed(n) for n in (1, 2, 4, 6, 50)] == [3, 3, 1.5, 1, 1]
 
 
 def test_joint_weights_stay_modest():

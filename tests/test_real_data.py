@@ -5,7 +5,9 @@ import pytest
 from PIL import Image
 
 from midfea import MidFea, MidFeaClassifier
+from midfea.estimators.choices import choose
 from midfea.estimators.selective import centred
+from midfea.images import Images
 from midfea.learning.classes import class_blocks
 from midfea.learning.selectivity import Weights, objective_terms
 from midfea.learning.selectivity_fit import Settings, make_start, rounds
@@ -32,6 +34,22 @@ def test_ar_faces_session_1_to_session_2(data_dir, capsys):
     mean, deviation = np.mean(accuracies), np.std(accuracies)
     say(capsys, f"AR faces, session 1 to 2, 3 seeds: {mean:.1%} (deviation {deviation:.1%})")
     assert mean >= 0.965
+
+
+def test_settings_that_suit(data_dir):
+    """Aligned faces want many cells and no floor; hands on a flat ground, in any place, the contrary."""
+    faces = sorted((data_dir / "ar").glob("*-0[1-7].png"))
+    hands = sorted((data_dir / "sign_digits").glob("*/*"))[::4]
+    found = []
+    for images, y, groups in (
+        (faces, [path.name[0] for path in faces], np.array([path.name[:5] for path in faces])),  # sexes
+        (faces, [path.name[:5] for path in faces], None),
+        (hands, [path.parent.name for path in hands], None),
+    ):
+        model = MidFeaClassifier(preset="fast", random_state=0)
+        found.append(choose(model, Images(images), np.unique(y, return_inverse=True)[1], groups))
+    aligned = {"floor": 0.0, "partition": (6, 6)}
+    assert found == [aligned, aligned, {"floor": 0.5, "partition": "pyramid"}]
 
 
 @pytest.mark.parametrize("name", ["ar", "caltech101"])

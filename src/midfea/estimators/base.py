@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from midfea import stages
 from midfea.arrays import to_numpy
 from midfea.engines import Chain, Encoding, Engine, arrays_on, get_engine, min_side, takes_batches
-from midfea.estimators.presets import check, preset_values
+from midfea.estimators.presets import CHOICES, check, preset_values
 from midfea.images import Grey, ImageError, Images
 from midfea.parallel import in_parallel, linear_algebra_threads
 from midfea.progress import progress_bars, track
@@ -28,6 +28,7 @@ from midfea.stages.pooling import Partition, Pooling, partition_levels
 
 MAX_IMAGES = 1000  # filters and words are learned from at most so many images
 MAX_PCA_IMAGES = 4000
+LARGE = 128  # pixels of the longer side from which images are worth a second look at half their size
 BATCH = 64  # images whose pooled codes are held at once before they are projected
 READ = 8  # images read at once by a thread, for an engine that takes many
 
@@ -47,12 +48,12 @@ class MidFeaBase(BaseEstimator):
     padding: Padding = "same"
     pairs: bool = True
     window: int = 2
-    scales: tuple[float, ...] = (1.0,)
+    scales: tuple[float, ...] | Literal["auto"] = (1.0,)
     n_words: int = 1000
     encoding: Encoding = "vq"
     n_neighbors: int = 5
     softness: float = 10.0
-    partition: Partition = "pyramid"
+    partition: Partition | Literal["cv"] = "pyramid"
     pooling: Pooling = "max"
     projection: Literal["random", "gaussian", "uniform", "pca"] | None = "random"
     n_components: int = 3000
@@ -154,19 +155,21 @@ class MidFeaBase(BaseEstimator):
 
     # -- learning ---------------------------------------------------------------------------------
 
-    def _learn_chain(self, images: Images, floor: float = 0.0) -> None:
+    def _learn_chain(self, images: Images, chosen: dict[str, Any] | None = None) -> None:
         """Filters, codebook and projection, from the training images without their labels.
 
-        `floor` is what `floor="cv"` comes to; nothing can be chosen without labels.
+        chosen : what parameters that are "cv" come to; nothing can be chosen without labels
         """
         settings = self.get_params(deep=False)
         check(settings)
-        if settings["floor"] == "cv":
-            settings["floor"] = floor
-        self.settings_ = settings
+        unchosen = {name: values[0] for name, values in CHOICES.items() if settings[name] == "cv"}
+        self.settings_ = settings = settings | unchosen | (chosen or {})
         rng = check_random_state(self.random_state)
-        chosen = _evenly(len(images), MAX_IMAGES, rng)
-        greys = [self._checked_grey(images, i) for i in track(chosen, "reading", len(chosen))]
+        some = _evenly(len(images), MAX_IMAGES, rng)
+        greys = [self._checked_grey(images, i) for i in track(some, "reading", len(some))]
+        if settings["scales"] == "auto":
+            large = np.median([max(grey.shape) for grey in greys]) >= LARGE
+            settings["scales"] = (1.0, 0.5) if large else (1.0,)
         self.filters_ = stages.learn_filters(
             greys,
             settings["n_filters"],
@@ -176,7 +179,7 @@ class MidFeaBase(BaseEstimator):
             random_state=rng,
         )
         self.codebook_ = self._learn_codebook(greys, rng)
-        self.n_cells_ = len(self._pooled(greys[0])) // len(self.codebook_)
+        self.n_cells_ = len(self._engine().pooled(greys[0], self._chain)) // len(self.codebook_)
         self._learn_projection(images, rng)
 
     def _learn_codebook(self, greys: list[Grey], rng: np.random.RandomState) -> NDArray[np.float32]:

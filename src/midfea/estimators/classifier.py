@@ -22,8 +22,8 @@ from sklearn.utils.validation import (
 from midfea.engines import arrays_on
 from midfea.estimators.augmented import choose_kinds, kinds_of, with_copies
 from midfea.estimators.base import MidFeaBase
+from midfea.estimators.choices import choose
 from midfea.estimators.finetuned import fit_network, join, network_answers, small_copies, wanted
-from midfea.estimators.floor import choose_floor
 from midfea.estimators.neuron_selectivity import NeuronSelectivity
 from midfea.estimators.selective import activations, fit_layer
 from midfea.images import Images
@@ -111,8 +111,7 @@ class MidFeaClassifier(ClassifierMixin, MidFeaBase):
         kinds = kinds_of(self.augment)
         tune = wanted(self.finetune)  # now, and not after minutes
         with self._bars():
-            floor = choose_floor(self, checked, numbers, together) if self.floor == "cv" else 0.0
-            self._learn_chain(checked, floor)
+            self._learn_chain(checked, choose(self, checked, numbers, together))
             features = self._features(checked)
             if self.keep_features:
                 self.training_features_ = features

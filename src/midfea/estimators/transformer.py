@@ -26,11 +26,13 @@ class MidFea(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MidFeaBase):
     n_filters, filter_size : the low-level filters, 9 of 7x7 pixels.
     filter_method : "whitened" or "raw"; see `midfea.stages.learn_filters`.
     rectify, floor, padding : see `midfea.stages.soft_convolution`. `floor="cv"`: a classifier chooses
-        0 or 0.5 on held-out training images; without classes it is 0.
+        0 or 0.5 on held-out training images; without classes it is 0. Likewise for `partition`,
+        "pyramid" or (6, 6).
     pairs : pool every pair of maps (2x2x2 cuboids) or each map alone (2x2).
     window : side of the windows assembled into descriptors.
     scales : sizes at which each image is seen, relative to its own; one codebook serves all, and the
-        cells keep the maximum.
+        cells keep the maximum. "auto": (1.0, 0.5) if half of the images have 128 pixels or more on their
+        longer side, as they are seen (`max_side`), else (1.0,).
     n_words : size of the codebook.
     encoding : "vq" (nearest word), "soft" (localised soft assignment) or "llc".
     n_neighbors, softness : words used by soft and LLC codes; sharpness of the soft assignment.
@@ -54,7 +56,7 @@ class MidFea(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MidFeaBase):
     ----------
     filters_ : (n_filters, filter_size, filter_size)
     codebook_ : (n_words, d)
-    settings_ : dict, the parameters at the time of fitting, with the floor in force
+    settings_ : dict, the parameters at the time of fitting, with what "cv" and "auto" came to
     n_cells_ : cells of the partition
     projection_, projection_mean_ : matrix (n_cells_ * n_words, n_components) or None; mean for PCA
 

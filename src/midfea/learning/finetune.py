@@ -38,6 +38,7 @@ PARTS = 4  # of a batch, each for one thread; a GPU takes batches whole
 KEPT = 0.7  # share of the features that dropout leaves
 RATE = 5e-3
 SHIFT, SCALE, TURN = 0.1, 0.15, math.radians(10)
+MOST_MOVED = 1.5  # shifts, scales and turns grow by no more than this, light by all of `change`
 LIGHT = 0.5  # contrast and colours by a factor of up to e^LIGHT, brightness by up to a quarter of LIGHT
 
 
@@ -58,10 +59,14 @@ def train(
     n_seen: int,
     seed: int,
     n_threads: int,
+    change: float = 1.0,
     device: str = "cpu",
     what: str = "fine-tuning",
 ) -> Network:
-    """A network that tells the classes of images (n, 1 or 3, SIDE, SIDE), after `n_seen` copies."""
+    """A network that tells the classes of images (n, 1 or 3, SIDE, SIDE), after `n_seen` copies.
+
+    change : how much more than usual copies differ from their image, 1 to 3
+    """
     steps = max(10, n_seen // BATCH)  # OneCycleLR divides by zero when there are five
     n_parts = PARTS if device == "cpu" else 1
     before = torch.get_num_threads()
@@ -77,12 +82,13 @@ def train(
             schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, RATE, steps, pct_start=0.2)
             images = torch.as_tensor(squares, device=device)
             labels = torch.as_tensor(y, device=device).long()
-            workers = [_Worker(twin, seed + i) for i, twin in enumerate(_twins(module, n_parts))]
+            twins = enumerate(_twins(module, n_parts))
+            workers = [_Worker(twin, seed + i, mirror, change) for i, twin in twins]
 
             for batch in track(_batches(len(images), steps), what, steps):
                 for worker, part in zip(workers, batch.to(device).chunk(n_parts), strict=True):
                     worker.given = images[part].float(), labels[part]
-                found = in_parallel(lambda i: workers[i].slopes(mirror), range(n_parts), n_threads)
+                found = in_parallel(lambda i: workers[i].slopes(), range(n_parts), n_threads)
                 for parameter, *each in zip(parameters, *found, strict=True):
                     parameter.grad = sum(each) / n_parts
                 optimizer.step()
@@ -100,22 +106,30 @@ class _Worker:
     comes from the part's own generator: the result is the same for any number of threads.
     """
 
-    def __init__(self, module: _Module, seed: int) -> None:
+    def __init__(self, module: _Module, seed: int, mirror: bool, change: float) -> None:
         self.module = module
+        self.mirror, self.change = mirror, change
         self.parameters = list(module.parameters())
         self.random = torch.Generator(self.parameters[0].device).manual_seed(seed)
         self.given: tuple[Tensor, Tensor] | None = None
 
-    def slopes(self, mirror: bool) -> Any:
+    def slopes(self) -> Any:
         """Of the loss of the images and labels given, for each parameter."""
         assert self.given is not None
         images, labels = self.given
-        copies = relit(augmented(images, mirror, self.random), self.random)
-        losses = [
-            functional.cross_entropy(scores, labels, label_smoothing=0.1)
-            for scores in self.module(copies, self.random)
-        ]
-        return torch.autograd.grad(sum(losses), self.parameters)
+        # Far words' codes are next to nothing. As denormal numbers they would be a hundred times as slow
+        # as others; this thread takes them for zero.
+        torch.set_flush_denormal(True)
+        try:
+            copies = augmented(images, self.mirror, self.random, self.change)
+            copies = relit(copies, self.random, self.change)
+            losses = [
+                functional.cross_entropy(scores, labels, label_smoothing=0.1)
+                for scores in self.module(copies, self.random)
+            ]
+            return torch.autograd.grad(sum(losses), self.parameters)
+        finally:
+            torch.set_flush_denormal(False)
 
 
 def _twins(module: _Module, n: int) -> list[_Module]:
@@ -137,15 +151,15 @@ def _batches(n: int, steps: int) -> Any:
         order = order[BATCH:]
 
 
-def augmented(images: Tensor, mirror: bool, random: Tensor = None) -> Tensor:
+def augmented(images: Tensor, mirror: bool, random: Tensor = None, change: float = 1.0) -> Tensor:
     """Copies (n, planes, height, width), each moved at random; what comes in is mirrored."""
-    n = len(images)
+    n, more = len(images), min(change, MOST_MOVED)
 
     def drawn() -> Tensor:
         return torch.rand(n, generator=random, device=images.device)
 
     def spread(by: float) -> Tensor:
-        return (drawn() * 2 - 1) * by
+        return (drawn() * 2 - 1) * by * more
 
     angle, size, aspect = spread(TURN), spread(SCALE).exp(), spread(0.3 * SCALE).exp()
     side = torch.where(drawn() < 0.5, -1.0, 1.0) if mirror else torch.ones_like(angle)
@@ -158,12 +172,12 @@ def augmented(images: Tensor, mirror: bool, random: Tensor = None) -> Tensor:
     return functional.grid_sample(images, grid, padding_mode="reflection", align_corners=False)
 
 
-def relit(images: Tensor, random: Tensor = None) -> Tensor:
+def relit(images: Tensor, random: Tensor = None, change: float = 1.0) -> Tensor:
     """Copies with another brightness, contrast and strength of colours, drawn at random."""
 
     def spread(by: float) -> Tensor:
         drawn = torch.rand(len(images), 1, 1, 1, generator=random, device=images.device)
-        return (drawn * 2 - 1) * by
+        return (drawn * 2 - 1) * by * change
 
     grey, colours = images[:, :1], images[:, 1:]
     mean = grey.mean(dim=(2, 3), keepdim=True)
@@ -272,11 +286,10 @@ class _Module(nn.Module):
         products = functional.conv2d(maps, self.unit_words(), stride=STEP)
         squares = maps.square().sum(dim=1, keepdim=True)
         lengths = functional.avg_pool2d(squares, WINDOW, STEP) * WINDOW**2
-        likeness = products * ((lengths + 1e-6).rsqrt() * self.temperature.exp())
-        codes = torch.softmax(likeness + self.bias[:, None, None], dim=1)
-        # Far words count for nothing; squares of their tiny codes would be denormal numbers, a hundred
-        # times as slow as others.
-        return functional.threshold(codes, 1e-6, 0.0)
+        scales = (lengths + 1e-6).rsqrt() * self.temperature.exp()
+        # A place's words lie together in memory: as the last dimension, softmax takes them as they are.
+        likeness = torch.addcmul(self.bias, products.permute(0, 2, 3, 1), scales.permute(0, 2, 3, 1))
+        return torch.softmax(likeness, dim=3).permute(0, 3, 1, 2)
 
     def unit_words(self) -> Tensor:
         return self.words / (self.words.flatten(1).norm(dim=1)[:, None, None, None] + 1e-6)

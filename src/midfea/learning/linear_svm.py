@@ -100,10 +100,17 @@ def held_out_margins(
 def told_when_held_out(
     features: Floats, y: NDArray[np.intp], C: float, n_folds: int, seed: int, groups: Any = None
 ) -> int:
-    """How many samples are told rightly by SVMs that did not see them: what choices are made by."""
+    """How many samples are told rightly by SVMs that did not see them."""
     margins = held_out_margins(features, y, (C,), n_folds, seed, groups=groups)[0]
     known = np.isfinite(margins[:, 0])
     return int((margins_to_scores(margins[known]).argmax(axis=1) == y[known]).sum())
+
+
+def held_out_loss(
+    features: Floats, y: NDArray[np.intp], C: float, n_folds: int, seed: int, groups: Any = None
+) -> float:
+    """Mean negative log-likelihood of samples by calibrated SVMs that did not see them."""
+    return _calibrated(held_out_margins(features, y, (C,), n_folds, seed, groups=groups)[0], y)[1]
 
 
 def folds(
@@ -295,10 +302,15 @@ def fit_temperature(margins: NDArray[Any], y: NDArray[np.intp]) -> float:
     One number, so that the most probable class is always the predicted one. 1 if nothing could be
     held out.
     """
+    return _calibrated(margins, y)[0]
+
+
+def _calibrated(margins: NDArray[Any], y: NDArray[np.intp]) -> tuple[float, float]:
+    """`fit_temperature`, and the mean negative log-likelihood with it; infinite if there is none."""
     scores = margins_to_scores(margins.astype(np.float64))
     known = np.isfinite(scores).all(axis=1)
     if not known.any():
-        return 1.0
+        return 1.0, np.inf
     scores, y = scores[known], y[known]
 
     def loss(log_factor: float) -> float:
@@ -306,7 +318,8 @@ def fit_temperature(margins: NDArray[Any], y: NDArray[np.intp]) -> float:
         own = scaled[np.arange(len(y)), y]
         return float((logsumexp(scaled, axis=1) - own).mean())
 
-    return float(np.exp(minimize_scalar(loss, bounds=(-5, 5), method="bounded").x))
+    found = minimize_scalar(loss, bounds=(-5, 5), method="bounded")
+    return float(np.exp(found.x)), float(found.fun)
 
 
 def probabilities(margins: NDArray[Any], temperature: float) -> NDArray[np.float64]:

@@ -15,7 +15,7 @@ Told = Callable[[str, float], None]  # the step in words, the fraction done
 WORDS = {
     "reading files": "Reading images",
     "reading": "Reading images",
-    "floor": "Trying settings",
+    "settings": "Trying settings",
     "filters": "Learning filters",
     "describing": "Describing images",
     "words": "Learning words",
@@ -35,10 +35,10 @@ COPIES_A_SECOND = 350  # that fine-tuning sees
 OFTEN = 0.1  # s between two reports of one step
 
 
-# Steps whose parts are steps themselves: a model is fitted for each floor that is tried, a layer of
+# Steps whose parts are steps themselves: a model is fitted for each setting that is tried, a layer of
 # neurons for each part held out.
 WITHIN = {
-    "floor": {
+    "settings": {
         "reading": 0.1,
         "filters": 0.5,
         "describing": 1.0,
@@ -102,7 +102,7 @@ def expected(
     seconds = {"reading files": 0.5 + 0.001 * n_new}
     if learn:
         if preset != "paper":
-            seconds["floor"] = 1 + 0.01 * min(n_images, 800)
+            seconds["settings"] = 1.5 + 0.015 * min(n_images, 400)
         seconds |= {
             "reading": 0.1,
             "filters": 0.7,

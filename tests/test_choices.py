@@ -1,11 +1,12 @@
-"""The floor that held-out images choose, and groups of images that are held out together."""
+"""What held-out images choose, and groups of images that are held out together."""
 
 import numpy as np
 import pytest
 
 import midfea
 from midfea import MidFea, MidFeaClassifier, MidFeaRegressor
-from midfea.estimators import floor
+from midfea.estimators import choices
+from midfea.images import Images
 from midfea.learning import linear_svm
 
 SMALL = {"preset": "fast", "n_words": 40, "n_samples": 4000, "random_state": 0}
@@ -27,19 +28,20 @@ def faint_texture(n=48):
 
 @pytest.mark.parametrize("floors", [(0.0, 0.5), (0.5, 0.0)])
 def test_held_out_images_decide(monkeypatch, floors):
-    monkeypatch.setattr(floor, "FLOORS", floors)  # in both orders: no tie
+    monkeypatch.setitem(choices.CHOICES, "floor", floors)  # in both orders: no tie
     images, y = faint_texture()
     model = MidFeaClassifier(**SMALL).fit(images, y)
     assert model.floor == "cv"
     assert model.settings_["floor"] == 0.0
-    same = MidFeaClassifier(**SMALL, floor=0.0).fit(images, y)
+    chosen = {name: model.settings_[name] for name in ("floor", "partition")}
+    same = MidFeaClassifier(**SMALL, **chosen).fit(images, y)
     np.testing.assert_array_equal(model.decision_function(images), same.decision_function(images))
 
 
 def test_without_classes_there_is_none(tmp_path):
     images, y = faint_texture(12)
     features = MidFea(**SMALL).fit(images)
-    assert features.settings_["floor"] == 0
+    assert features.settings_["floor"] == 0 and features.settings_["partition"] == "pyramid"
     features.save(tmp_path / "features.midfea")
     assert midfea.load(tmp_path / "features.midfea").settings_["floor"] == 0
     assert MidFeaRegressor(**SMALL).fit(images, y).settings_["floor"] == 0
@@ -72,4 +74,13 @@ def test_groups_tell_of_new_groups():
     assert model.fit(images, y, groups=groups).cv_accuracy_ < 0.8
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         model.fit(images, y, groups=groups[:-1])
-    assert floor.choose_floor(model, midfea.images.Images(images), y, groups) in floor.FLOORS
+    for chosen in (choices.choose(model, Images(images), y, g) for g in (None, groups)):
+        assert chosen["partition"] in choices.CHOICES["partition"] and "floor" not in chosen
+
+
+@pytest.mark.parametrize(("side", "scales"), [(60, (1.0,)), (140, (1.0, 0.5)), (400, (1.0, 0.5))])
+def test_large_images_are_seen_twice(side, scales):
+    image = np.random.RandomState(0).randint(256, size=(side, side // 2)).astype(np.uint8)
+    model = MidFea(scales="auto", n_words=5, n_samples=500, projection=None, random_state=0)
+    assert model.fit([image, image[::-1]]).settings_["scales"] == scales
+    assert model.scales == "auto"
