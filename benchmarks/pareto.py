@@ -148,7 +148,7 @@ ABLATION: dict[str, Learn] = {
     "best, network from a random start": changed((finetune, "Start", random_start)),
     "best, network without moved copies": changed((finetune, "augmented", lambda images, *_: images)),
     "best, network without relit copies": changed((finetune, "relit", lambda images, *_: images)),
-    "best, network without its path from the pixels": changed(
+    "best, network without layers from the pixels": changed(
         (finetune._Module, "path", _no_path(finetune._Module.path)),
         (Network, "_path", _no_path(Network._path)),
     ),

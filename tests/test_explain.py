@@ -96,9 +96,9 @@ def test_network_share_is_what_the_network_adds(few, few_steps, n_classes):
     images, labels = images[chosen], labels[chosen]
     assert MidFeaClassifier(**SMALL).fit(images, labels).explain(images[0]).network_share == 0
     model = MidFeaClassifier(**SMALL, finetune=True).fit(images, labels)
-    model.network_weights_ = np.array([2.0, 0.5])  # so little training may leave one without a say
+    model.network_weights_ = np.array([2.0, 0.5, 0.4])  # so little training may leave one without a say
     with_network = adds_up(model, images[0], label=labels[0])
-    model.network_weights_ = np.array([2.0, 0.0])
+    model.network_weights_ = np.array([2.0, 0.0, 0.0])
     without = adds_up(model, images[0], label=labels[0])
     assert without.network_share == pytest.approx(0, abs=1e-6)
     share = with_network.decision - without.decision

@@ -191,7 +191,7 @@ def test_finetuned(drawn, few_steps, monkeypatch, tmp_path):
     monkeypatch.setattr(finetuned, "variants", lambda _: [finetuned.Variant(True, False)])
     images, labels = drawn
     model = fit(images, labels, preset="fast", n_words=24, finetune=True)
-    model.network_weights_ = np.array([1.0, 1.5])  # both count, whatever so short a training found
+    model.network_weights_ = np.array([1.0, 1.5, 0.7])  # all count, whatever so short a training found
     in_colour = model.network_
     assert in_colour.n_planes == 3
     write_onnx(model, tmp_path / "model.onnx")

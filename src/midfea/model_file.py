@@ -256,7 +256,7 @@ def _check_shapes(model: Any) -> None:
     elif hasattr(model, "coef_"):
         expected["coef_"] = (n_inputs,)
     if getattr(model, "network_", None) is not None:
-        expected["network_weights_"] = (2,)
+        expected["network_weights_"] = (3,)
         _require_shapes(model.network_, model.network_.expected_shapes(len(model.classes_)))
     _require_shapes(model, expected)
 

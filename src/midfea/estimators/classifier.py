@@ -71,7 +71,7 @@ class MidFeaClassifier(ClassifierMixin, MidFeaBase):
     selectivity_ : the fitted `NeuronSelectivity`, or None
     temperature_ : factor that turns decision values into probabilities (softmax)
     network_ : the fine-tuned network, or None
-    network_weights_ : factors of the SVM's and the network's scores in the joint decision values
+    network_weights_ : factors of the SVM's and the network's two scores in the joint decision values
 
     and those of `MidFea`.
 
@@ -213,7 +213,7 @@ class MidFeaClassifier(ClassifierMixin, MidFeaBase):
             if self.network_ is None or self.network_weights_ is None:
                 return margins
             answers = network_answers(self.network_, self, small_copies(self, checked))
-        scores = join([linear_svm.margins_to_scores(margins), answers], self.network_weights_)
+        scores = join([linear_svm.margins_to_scores(margins), *answers], self.network_weights_)
         return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
 
     def _margins(self, features: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -1,8 +1,8 @@
 """The fine-tuned network beside the SVM: what held-out images say of both, then training on all.
 
 The SVM sees fixed features of the whole image, the network a small copy of it, and they err on different
-images: their answers are joined. How much each counts, and whether colours and mirrored copies help, is
-decided on a part of the training images that neither has seen.
+images: their answers are joined. How much each counts, the SVM and both classifiers of the network, and
+whether colours and mirrored copies help, is decided on a part of the training images that none has seen.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ N_FOLDS = 4  # one of which is held out
 # three minutes on two cores, for up to 2,000 images.
 LEAST, EACH = 28_000, 14
 N_FILTERS, N_WORDS = 16, 256
+USUAL = np.array([1.0, 0.5, 0.5])  # weights of the SVM and the network's two classifiers
+UNUSUAL = 0.02  # log-likelihood of all held-out images that other weights must win, by distance squared
 ENOUGH = 6  # images of a class; copies of fewer are changed more, and of fewer than 3 are grey
 
 
@@ -43,7 +45,7 @@ class Tuned(NamedTuple):
     """What `fit_network` found."""
 
     network: Network
-    weights: NDArray[np.float64]  # (2,), of the SVM's decision values and of log-probabilities
+    weights: NDArray[np.float64]  # (3,), of the SVM's decision values and of log-probabilities
     held_out: NDArray[np.intp]
     scores: NDArray[np.float64]  # of those held out, joined
 
@@ -119,14 +121,14 @@ def fit_network(
     parts = folds(y, N_FOLDS, seed, groups)
     if not parts:  # too few images to learn from which copies help
         network = train(everyone, Variant(colour, False), n_seen, "fine-tuning")
-        return Tuned(network, np.array([1.0, 1.0]), everyone[:0], margins[:0])
+        return Tuned(network, USUAL.copy(), everyone[:0], margins[:0])
     known, held_out = parts[0]
     trials: list[tuple[float, Variant, NDArray[np.float64], NDArray[np.float64]]] = []
     tried = variants(colour)
     for variant in tried:
         what = f"fine-tuning, trial {len(trials) + 1}"
         network = train(known, variant, n_seen // 2 // len(tried), what)
-        answers = [margins[held_out], network_answers(network, model, squares[held_out])]
+        answers = [margins[held_out], *network_answers(network, model, squares[held_out])]
         weights = joint_weights(answers, y[held_out])
         joined = join(answers, weights)
         trials.append((-_loss(joined, y[held_out]), variant, weights, joined))
@@ -175,12 +177,12 @@ def small_copies(model: Any, images: Images) -> NDArray[np.uint8]:
 
 
 def network_answers(network: Network, model: Any, squares: NDArray[np.uint8]) -> NDArray[np.float64]:
-    """Log-probabilities of small copies, (n, n_classes)."""
+    """Log-probabilities of small copies by each of its classifiers, (2, n, n_classes)."""
     describe = get_engine("cpu" if model.engine in ("auto", "torch") else model.engine).describe
     work = model._in_parallel(
         lambda i: network.log_probabilities(squares[i : i + 1], describe)[0], range(len(squares))
     )
-    return np.stack(list(track(work, "network", len(squares))))
+    return np.stack(list(track(work, "network", len(squares))), axis=1)
 
 
 def join(answers: Sequence[NDArray[Any]], weights: NDArray[Any]) -> NDArray[np.float64]:
@@ -189,15 +191,18 @@ def join(answers: Sequence[NDArray[Any]], weights: NDArray[Any]) -> NDArray[np.f
 
 
 def joint_weights(answers: Sequence[NDArray[Any]], y: NDArray[np.intp]) -> NDArray[np.float64]:
-    """Those that make the labels of held-out images most likely, none below zero."""
-    n = len(answers)
-    found = minimize(
-        lambda weights: _loss(join(answers, weights), y),
-        np.ones(n),
-        bounds=[(0, 50)] * n,
-        method="L-BFGS-B",
-    )
-    return np.asarray(found.x)
+    """Of the SVM and the network's classifiers: those that make the labels of held-out images most
+    likely, none below zero.
+
+    Far from the usual ones they must be worth it, or ten images could speak for the SVM by chance. Hands
+    of the training part, 2 and 5 of a class to learn from, six draws: 79.5 percent instead of 78.5.
+    """
+
+    def cost(weights: NDArray[Any]) -> float:
+        unusual = float(np.square(weights - USUAL).sum())
+        return _loss(join(answers, weights), y) + UNUSUAL * unusual / len(y)
+
+    return np.asarray(minimize(cost, USUAL, bounds=[(0, 50)] * len(USUAL), method="L-BFGS-B").x)
 
 
 def _loss(scores: NDArray[Any], y: NDArray[np.intp]) -> float:

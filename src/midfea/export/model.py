@@ -85,12 +85,12 @@ def _features(images: Value, model: Any) -> tuple[Value, Value | None]:
             if weights is not None:
                 colours = [pixels.resize(plane, weights) for plane in colours]
             squares = [pixels.resize(plane, to_square) for plane in (grey, *colours)]
-            results.append(network.log_probabilities(squares, tuned).reshape(-1))
+            results += network.log_probabilities(squares, tuned)
         return results
 
     codes, *answers = g.scan(one_image, images)
     features = chain.project(codes, None if sparse else model.projection_, model.projection_mean_)
-    return features, answers[0] if answers else None
+    return features, answers
 
 
 def _activations(features: Value, model: Any) -> Value:
@@ -113,14 +113,16 @@ def _linear(features: Value, model: Any) -> Value:
     ).astype(np.float32)
 
 
-def _probabilities(features: Value, answers: Value | None, model: Any) -> Value:
+def _probabilities(features: Value, answers: list[Value], model: Any) -> Value:
     g = features.graph
     scores = _linear(features, model)
     if len(model.classes_) == 2:  # one column speaks for the second against the first
         scores = g.join([scores * -0.5, scores * 0.5], np.float32, axis=1)
-    if answers is not None:
-        svm, net = map(float, model.network_weights_)
-        scores = scores * svm + answers * net
+    if answers:
+        svm, *others = map(float, model.network_weights_)
+        scores = scores * svm
+        for answer, weight in zip(answers, others, strict=True):
+            scores = scores + answer * weight
     return g.op("Softmax", scores * float(model.temperature_), axis=1)
 
 

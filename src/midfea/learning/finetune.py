@@ -31,7 +31,7 @@ from midfea.stages.low_level import FLAT
 
 Tensor = Any
 
-NECK, PIXEL_MAPS, COLOURS, SECOND, THIRD, FOURTH = 64, 32, 64, 128, 128, 128
+PIXEL_MAPS, COLOURS, SECOND, THIRD, FOURTH = 32, 64, 128, 128, 256
 TEMPERATURE = 20.0
 BATCH = 64
 PARTS = 4  # of a batch, each for one thread; a GPU takes batches whole
@@ -235,13 +235,11 @@ class _Module(nn.Module):
         self.words = nn.Parameter(words.permute(0, 3, 1, 2).contiguous())
         self.bias = nn.Parameter(torch.zeros(n_words))
         self.temperature = nn.Parameter(torch.tensor(math.log(TEMPERATURE)))
-        self.neck = nn.Conv2d(n_words, NECK, 1, bias=False)
-        nn.init.normal_(self.neck.weight, std=n_words**-0.5)
         self.pixels = nn.Conv2d(n_planes, PIXEL_MAPS, PIXELS, 2, padding=PIXELS // 2, bias=False)
         self.pixels_norm = nn.BatchNorm2d(PIXEL_MAPS)
         self.colours = nn.Conv2d(PIXEL_MAPS, COLOURS, 3, padding=1, bias=False)
         self.colours_norm = nn.BatchNorm2d(COLOURS)
-        self.second = nn.Conv2d(NECK + COLOURS, SECOND, 3, padding=1, bias=False)
+        self.second = nn.Conv2d(COLOURS, SECOND, 3, padding=1, bias=False)
         self.second_norm = nn.BatchNorm2d(SECOND)
         self.third = nn.Conv2d(SECOND, THIRD, 3, padding=1, bias=False)
         self.third_norm = nn.BatchNorm2d(THIRD)
@@ -257,14 +255,9 @@ class _Module(nn.Module):
 
     def forward(self, images: Tensor, random: Tensor = None) -> tuple[Tensor, Tensor]:
         codes = self.codes(pooled_maps(self.filters, images))
-        size = codes.square().sum(dim=1).mean(dim=(1, 2)) + 1e-9
-        maps = self.neck(codes) * size.rsqrt()[:, None, None, None]
-        maps = torch.cat([maps, self.path(images)], dim=1)
-        maps = functional.relu(self.second_norm(self.second(maps)))
-        maps = functional.max_pool2d(maps, 2, ceil_mode=True)
-        maps = functional.relu(self.third_norm(self.third(maps)))
+        maps = self.path(images)
         features = torch.cat([functional.normalize(pooled(part)) for part in (codes, maps)], dim=1)
-        maps = functional.max_pool2d(maps, 2, ceil_mode=True)
+        maps = functional.max_pool2d(maps, 2)
         means = functional.relu(self.fourth_norm(self.fourth(maps))).mean(dim=(2, 3))
         features, means = (self.dropped(each, random) for each in (features, means))
         return self.linear(features * self.gain.exp()), self.whole(means)
@@ -276,10 +269,11 @@ class _Module(nn.Module):
         return features * (drawn < KEPT) / KEPT
 
     def path(self, images: Tensor) -> Tensor:
-        """From the pixels to maps with a place for each descriptor."""
+        """From the pixels to the layer before the last."""
         maps = functional.relu(self.pixels_norm(self.pixels(standard(images))))
-        maps = self.colours_norm(self.colours(functional.max_pool2d(maps, 2)))
-        return functional.avg_pool2d(functional.relu(maps), 2, 1)
+        maps = functional.relu(self.colours_norm(self.colours(functional.max_pool2d(maps, 2))))
+        maps = functional.relu(self.second_norm(self.second(maps)))
+        return functional.relu(self.third_norm(self.third(functional.max_pool2d(maps, 2))))
 
     def codes(self, maps: Tensor) -> Tensor:
         """Softmax over the words' likeness (cosine) to each descriptor."""
@@ -318,7 +312,6 @@ class _Module(nn.Module):
                 "words": self.unit_words().permute(0, 2, 3, 1).flatten(1),
                 "bias": self.bias,
                 "temperature": self.temperature.exp(),
-                "neck": self.neck.weight[:, :, 0, 0].T,
                 "pixels": pixels,
                 "pixels_bias": pixels_bias,
                 "colours": colours,

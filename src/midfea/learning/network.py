@@ -1,10 +1,10 @@
 """The fine-tuned chain: a small network that begins as Section 2's features, run without torch.
 
 image of SIDE x SIDE pixels -> soft convolution, 2x2 maxima, descriptors of WINDOW x WINDOW places (at
-every second place) -> soft codes -> a second and a third layer over the maps of codes, and over those of
-a short path from the pixels and their colours -> two linear classifiers, whose log-probabilities are
-averaged: one of the maxima in the cells of a pyramid, of the codes and of the third layer, which knows
-where in the image things are; one of the means of a fourth layer, which can learn from fewer images.
+every second place) -> soft codes. Beside them, layers that begin at the pixels and their colours. Then
+two linear classifiers: one of the maxima in the cells of a pyramid, of the codes and of the layer before
+the last, which knows where in the image things are; one of the means of the last layer, which can learn
+from fewer images.
 """
 
 from __future__ import annotations
@@ -38,12 +38,11 @@ class Network:
     words: Floats  # (n_words, WINDOW^2 * n_filters), of unit length
     bias: Floats  # (n_words,)
     temperature: Floats  # (), by which likenesses are multiplied before the softmax
-    neck: Floats  # (n_words, n_neck)
     pixels: Floats  # (PIXELS^2 n_planes, n_pixels)
     pixels_bias: Floats
     colours: Floats  # (9 n_pixels, n_colours)
     colours_bias: Floats
-    second: Floats  # (9 (n_neck + n_colours), n_second)
+    second: Floats  # (9 n_colours, n_second)
     second_bias: Floats
     third: Floats  # (9 n_second, n_third)
     third_bias: Floats
@@ -68,34 +67,31 @@ class Network:
     def log_probabilities(
         self, images: Iterable[Planes], describe: Callable[[Grey, Chain], Floats]
     ) -> NDArray[np.float64]:
-        """Of each class, (n, n_classes); `describe` is an engine's."""
+        """Of each classifier and class, (n, 2, n_classes); `describe` is an engine's."""
         return np.stack([self._of_image(image[: self.n_planes], describe) for image in images])
 
     def _of_image(self, image: Planes, describe: Callable[[Grey, Chain], Floats]) -> NDArray[np.float64]:
         views: list[Any] = [image, np.ascontiguousarray(image[..., ::-1])] if self.mirror else [image]
         scores = [self.scores(view, describe(view[0], self.chain)) for view in views]
-        return np.asarray(log_softmax(np.concatenate(scores), axis=1).mean(axis=0))
+        return np.asarray(log_softmax(scores, axis=2).mean(axis=0))
 
     def scores(self, image: Planes, descriptors: Floats) -> NDArray[np.float64]:
         """Both classifiers' decision values of one image, from its pixels and all its descriptors."""
         likeness = descriptors[::STEP, ::STEP] @ self.words.T
         codes = softmax(float(self.temperature) * likeness + self.bias, axis=2)
-        maps = (codes / np.sqrt(np.square(codes).sum(axis=2).mean() + 1e-9)) @ self.neck
-        maps = np.concatenate([maps, self._path(image)], axis=2)
-        maps = _layer(maps, self.second, self.second_bias)
-        maps = _layer(_shrunk(maps, 2), self.third, self.third_bias)
+        maps = self._path(image)
         features = np.concatenate([_unit(pooled(codes)), _unit(pooled(maps))])
         means = _layer(_shrunk(maps, 2), self.fourth, self.fourth_bias).mean(axis=(0, 1))
         scores = [features @ self.weights + self.intercept, means @ self.whole + self.whole_intercept]
         return np.array(scores, dtype=np.float64)
 
     def _path(self, image: Planes) -> Floats:
-        """From the pixels to maps with a place for each descriptor, at the middle of its window."""
+        """From the pixels to the layer before the last."""
         maps = standard(image.astype(np.float32)[None])[0].transpose(1, 2, 0)
         maps = _shrunk(_layer(maps, self.pixels, self.pixels_bias, PIXELS, 2), 2)
         maps = _layer(maps, self.colours, self.colours_bias)
-        four = maps[1:, 1:] + maps[1:, :-1] + maps[:-1, 1:] + maps[:-1, :-1]
-        return np.asarray(four / 4, dtype=np.float32)
+        maps = _shrunk(_layer(maps, self.second, self.second_bias), 2)
+        return _layer(maps, self.third, self.third_bias)
 
     @classmethod
     def names(cls) -> list[str]:
@@ -108,7 +104,7 @@ class Network:
 
     def expected_shapes(self, n_classes: int) -> dict[str, tuple[int, ...]]:
         """The shapes that the arrays must have to fit together."""
-        n_filters, n_words, n_neck = len(self.filters), len(self.words), self.neck.shape[-1]
+        n_filters, n_words = len(self.filters), len(self.words)
         n_pixels, n_colours = self.pixels.shape[-1], self.colours.shape[-1]
         n_second, n_third, n_fourth = (
             layer.shape[-1] for layer in (self.second, self.third, self.fourth)
@@ -118,12 +114,11 @@ class Network:
             "words": (n_words, WINDOW**2 * n_filters),
             "bias": (n_words,),
             "temperature": (),
-            "neck": (n_words, n_neck),
             "pixels": (PIXELS**2 * (3 if self.n_planes == 3 else 1), n_pixels),
             "pixels_bias": (n_pixels,),
             "colours": (9 * n_pixels, n_colours),
             "colours_bias": (n_colours,),
-            "second": (9 * (n_neck + n_colours), n_second),
+            "second": (9 * n_colours, n_second),
             "second_bias": (n_second,),
             "third": (9 * n_second, n_third),
             "third_bias": (n_third,),
