@@ -84,3 +84,16 @@ def test_large_images_are_seen_twice(side, scales):
     model = MidFea(scales="auto", n_words=5, n_samples=500, projection=None, random_state=0)
     assert model.fit([image, image[::-1]]).settings_["scales"] == scales
     assert model.scales == "auto"
+
+
+def test_chosen_with_as_many_images_of_a_class_as_there_are():
+    y = np.repeat(np.arange(100), 19)
+    some = choices.drawn(y, seed=0)
+    counts = np.bincount(y[some])
+    assert set(counts) == {0, 19}
+    assert choices.N_IMAGES <= len(some) < choices.N_IMAGES + 19
+    assert (some == choices.drawn(y, seed=0)).all() and set(some) != set(choices.drawn(y, seed=1))
+    two = np.repeat([0, 1], 2000)
+    assert set(np.bincount(two[choices.drawn(two, seed=0)])) == {choices.N_IMAGES // 2}
+    few = np.repeat([0, 1], [3, 1])
+    assert (choices.drawn(few, seed=0) == np.arange(4)).all()

@@ -37,7 +37,10 @@ def test_ar_faces_session_1_to_session_2(data_dir, capsys):
 
 
 def test_settings_that_suit(data_dir):
-    """Aligned faces want many cells and no floor; hands on a flat ground, in any place, the contrary."""
+    """Aligned faces want many cells and no floor, hands on a flat ground a floor.
+
+    Cells are all the same to hands (held-out losses 0.29 and 0.30, 0.26 and 0.24, 0.32 and 0.31).
+    """
     faces = sorted((data_dir / "ar").glob("*-0[1-7].png"))
     hands = sorted((data_dir / "sign_digits").glob("*/*"))[::4]
     found = []
@@ -49,7 +52,8 @@ def test_settings_that_suit(data_dir):
         model = MidFeaClassifier(preset="fast", random_state=0)
         found.append(choose(model, Images(images), np.unique(y, return_inverse=True)[1], groups))
     aligned = {"floor": 0.0, "partition": (6, 6)}
-    assert found == [aligned, aligned, {"floor": 0.5, "partition": "pyramid"}]
+    assert found[:2] == [aligned, aligned]
+    assert found[2]["floor"] == 0.5
 
 
 @pytest.mark.parametrize("name", ["ar", "caltech101"])

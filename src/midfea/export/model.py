@@ -57,7 +57,7 @@ def describe(model: Any) -> dict[str, Any]:
     return about
 
 
-def _features(images: Value, model: Any) -> tuple[Value, Value | None]:
+def _features(images: Value, model: Any) -> tuple[Value, list[Value]]:
     """Features (n, n_features), and the log-probabilities of the fine-tuned network, if there is one.
 
     Images go one by one, so that memory does not grow with their number; what depends on their size
