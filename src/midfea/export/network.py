@@ -52,6 +52,7 @@ def _path(planes: list[Value], network: Network) -> Value:
     maps = g.join(standard, np.float32, axis=1)
     maps = _shrunk(_layer(maps, network.pixels, network.pixels_bias, PIXELS, 2), 2)
     maps = _layer(maps, network.colours, network.colours_bias)
+    maps = g.op("AveragePool", maps, kernel_shape=[2, 2])
     maps = _shrunk(_layer(maps, network.second, network.second_bias), 2)
     return _layer(maps, network.third, network.third_bias)
 

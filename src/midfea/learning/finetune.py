@@ -272,8 +272,9 @@ class _Module(nn.Module):
         """From the pixels to the layer before the last."""
         maps = functional.relu(self.pixels_norm(self.pixels(standard(images))))
         maps = functional.relu(self.colours_norm(self.colours(functional.max_pool2d(maps, 2))))
-        maps = functional.relu(self.second_norm(self.second(maps)))
-        return functional.relu(self.third_norm(self.third(functional.max_pool2d(maps, 2))))
+        maps = functional.relu(self.second_norm(self.second(functional.avg_pool2d(maps, 2, 1))))
+        maps = functional.max_pool2d(maps, 2, ceil_mode=True)
+        return functional.relu(self.third_norm(self.third(maps)))
 
     def codes(self, maps: Tensor) -> Tensor:
         """Softmax over the words' likeness (cosine) to each descriptor."""

@@ -89,7 +89,7 @@ class Network:
         """From the pixels to the layer before the last."""
         maps = standard(image.astype(np.float32)[None])[0].transpose(1, 2, 0)
         maps = _shrunk(_layer(maps, self.pixels, self.pixels_bias, PIXELS, 2), 2)
-        maps = _layer(maps, self.colours, self.colours_bias)
+        maps = _blurred(_layer(maps, self.colours, self.colours_bias))
         maps = _shrunk(_layer(maps, self.second, self.second_bias), 2)
         return _layer(maps, self.third, self.third_bias)
 
@@ -159,6 +159,12 @@ def _shrunk(maps: Floats, factor: int) -> Floats:
     whole = np.zeros((height * factor, width * factor, maps.shape[2]), dtype=maps.dtype)
     whole[: maps.shape[0], : maps.shape[1]] = maps
     return whole.reshape(height, factor, width, factor, -1).max(axis=(1, 3))
+
+
+def _blurred(maps: Floats) -> Floats:
+    """Means of 2x2 places: what comes next depends less on a place more or less."""
+    four = maps[1:, 1:] + maps[1:, :-1] + maps[:-1, 1:] + maps[:-1, :-1]
+    return np.asarray(four / 4, dtype=np.float32)
 
 
 def _layer(maps: Floats, weights: Floats, bias: Floats, size: int = 3, step: int = 1) -> Floats:
