@@ -27,7 +27,7 @@ from midfea.progress import track
 N_FOLDS = 4  # one of which is held out
 # Copies seen, at least in all and of each image. The trials together see half as many. That is two to
 # three minutes on two cores, for up to 2,000 images.
-LEAST, EACH = 36_000, 18
+LEAST, EACH = 32_000, 16
 N_FILTERS, N_WORDS = 16, 256
 # Weights of the SVM and the network's two classifiers: those held-out images start from, and those for
 # one image of a class, where none can be held out. The SVM's decision values are then about a fiftieth
