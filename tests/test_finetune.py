@@ -154,6 +154,18 @@ def test_best_is_fine_tuned_where_torch_is(surfaces, few_steps):
     assert model.fit(surfaces.images, surfaces.target).network_ is not None
 
 
+def test_one_image_of_each_class(surfaces, few_steps):
+    """Nothing can be held out; the SVM counts all the same."""
+    first = np.unique(surfaces.target, return_index=True)[1]
+    model = MidFeaClassifier(preset="fast", n_words=30, random_state=0, finetune=True)
+    model.fit([surfaces.images[i] for i in first], surfaces.target[first])
+    np.testing.assert_array_equal(model.network_weights_, finetuned.SINGLE)
+    joined = model.predict_proba(surfaces.images)
+    model.network_weights_[0] = 0
+    assert np.abs(model.predict_proba(surfaces.images) - joined).max() > 0.02
+    assert finetuned.SINGLE[0] > 0  # a model's weights are its own
+
+
 @pytest.mark.parametrize("n_planes", [1, 3])
 def test_the_network_needs_no_torch_to_run(surfaces, n_planes):
     """What the torch module answers after training, NumPy answers too."""

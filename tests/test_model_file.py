@@ -111,7 +111,7 @@ def test_descriptions_that_cannot_be_trusted(saved, tmp_path, change, message):
     "change, message",
     [
         (lambda a: a.pop("codebook"), "'codebook' is missing"),
-        (lambda a: a.update(extra=np.zeros(2)), "not known: extra"),
+        (lambda a: a.update(extra=np.zeros(2)), r"not known \(extra\).* train again"),
         (lambda a: a.update(codebook=a["codebook"] * np.nan), "NaN"),
         (lambda a: a.update(filters=a["filters"][:, :3]), "filters has shape"),
         (lambda a: a.update({"projection.indices": a["projection.indices"] + 10**6}), "damaged"),

@@ -187,7 +187,10 @@ def _restore(description: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> An
             model.network_ = Network(**parts)
             model.network_weights_ = _take(arrays, "network_weights")
     if arrays:
-        raise ModelFileError(f"holds arrays that are not known: {', '.join(sorted(arrays))}")
+        left = ", ".join(sorted(arrays))
+        raise ModelFileError(
+            f"holds arrays not known ({left}): saved by another version of midfea; train again"
+        )
     _check_shapes(model)
     return model
 

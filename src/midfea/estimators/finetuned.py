@@ -29,11 +29,11 @@ N_FOLDS = 4  # one of which is held out
 # three minutes on two cores, for up to 2,000 images.
 LEAST, EACH = 32_000, 16
 N_FILTERS, N_WORDS = 16, 256
-# Weights of the SVM and the network's two classifiers: those held-out images start from, and those for
-# one image of a class, where none can be held out. The SVM's decision values are then about a fiftieth
-# as far apart as the network's, so the network alone would count. Other images of the training parts: 22
-# percent instead of 17 on Caltech-101; hands lose two points of 65.
-USUAL, UNTRIED = np.array([1.0, 0.5, 0.5]), np.array([40.0, 0.5, 0.5])
+# Weights of the SVM and the network's two classifiers: those that held-out images start from, and those
+# for one image of each class, where none is held out. The SVM's decision values are then a fiftieth to a
+# hundredth as far apart as the network's, and would not count. On other images of the training parts, 22
+# percent instead of 17 (Caltech-101, one draw); hands lose two points of 65.
+USUAL, SINGLE = np.array([1.0, 0.5, 0.5]), np.array([40.0, 0.5, 0.5])
 UNUSUAL = 0.02  # times distance squared: log-likelihood that other weights must win, of all held out
 ENOUGH = 6  # images of a class; copies of fewer are changed more, and of fewer than 3 are grey
 
@@ -125,7 +125,8 @@ def fit_network(
     parts = folds(y, N_FOLDS, seed, groups)
     if not parts:  # too few images to learn from which copies help
         network = train(everyone, Variant(colour, False), n_seen, "fine-tuning")
-        return Tuned(network, UNTRIED.copy(), everyone[:0], margins[:0])
+        weights = (USUAL if per_class > 1 else SINGLE).copy()
+        return Tuned(network, weights, everyone[:0], margins[:0])
     known, held_out = parts[0]
     trials: list[tuple[float, Variant, NDArray[np.float64], NDArray[np.float64]]] = []
     tried = variants(colour)
