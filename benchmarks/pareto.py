@@ -1,7 +1,7 @@
 """Accuracy against time: our presets, other features with a linear SVM, and the convnet from scratch.
 
     python benchmarks/pareto.py --data DATA [--set sign-digits] [--splits 1] [--per-class 1 2 5]
-        [--only hog fast] [--at-most N] [--engine torch] [-o pareto.png] [--json FILE]
+        [--only hog fast] [--at-most N] [--engine torch] [--kymatio PYTHON] [-o pareto.png] [--json FILE]
     python benchmarks/pareto.py --rows FILE.json [--set sign-digits] [-o curve.png]
 
 Same splits and same cores for all, training time included. DATA is as for `midfea reproduce`; the sets
@@ -9,8 +9,8 @@ are those of benchmarks/rival.py, whose convnet this is ("convnet, relit" if ask
 the final chain with a part removed: `--only ablation` runs all of them; "fast, with neurons" has the NS
 layer. `--per-class` learns from so many images of each class, the rest of the training part unseen;
 `--at-most` bounds the test images of a class; `--rows` tells and draws what was measured before, such as
-benchmarks/accuracy.json. Needs torch; SIFT needs OpenCV and LBP needs scikit-image, and each is left
-out, which is said, where that is not installed.
+benchmarks/accuracy.json. Needs torch; SIFT needs OpenCV, LBP scikit-image and scattering an interpreter
+with kymatio; each is left out, which is said, where that is not there.
 """
 
 from __future__ import annotations
@@ -42,11 +42,12 @@ from midfea.progress import progress_bars
 from midfea.stages import unit_length
 from midfea.thumbnails import eight_bits
 from rival import SETS, per_class, run_convnet
+from scattering import scattering
 
 Learn = Callable[..., Any]
 START = finetune.Start
 NEURONS = ", with neurons"
-NEEDS = {"sift": "cv2", "lbp": "skimage"}
+NEEDS = {"sift": "cv2", "lbp": "skimage", "scattering": "kymatio"}
 CELLS = 6
 
 
@@ -167,7 +168,7 @@ ABLATION: dict[str, Learn] = {
 }
 
 
-def methods() -> dict[str, Learn]:
+def methods(kymatio: str | None) -> dict[str, Learn]:
     """(images, labels, seed, threads, groups, engine) -> a function from images to labels; all but the
     convnet."""
 
@@ -176,6 +177,7 @@ def methods() -> dict[str, Learn]:
 
     found = {name: plain(learn) for name, (_, learn) in METHODS.items()}
     found["lbp"] = plain(with_svm(lbp))
+    found["scattering"] = plain(with_svm(scattering(kymatio or "")))
     for preset in ("paper", "fast"):
         found |= {preset: ours(preset), preset + NEURONS: ours(preset, neurons=10)}
     return found | ABLATION
@@ -199,7 +201,8 @@ def draw(rows: list[dict[str, Any]], path: Path, title: str) -> None:
             y = np.mean([row["mean per-class accuracy"] for row in mine])
             ours = name.split(",")[0] in ("paper", "fast", "best")
             ax.plot(x, y, "o" if ours else "s", color="#0072b2" if ours else "#d55e00")
-            ax.annotate(name, (x, y), (5, 4), textcoords="offset points", fontsize=9)
+            side = {"xytext": (-6, 4), "ha": "right"} if ours else {"xytext": (6, -10)}
+            ax.annotate(name, (x, y), textcoords="offset points", fontsize=9, **side)
         ax.set_xscale("log")
         ax.set_xlabel(label)
         ax.grid(alpha=0.3)
@@ -255,6 +258,7 @@ def main() -> None:
     parser.add_argument("--at-most", type=int)
     parser.add_argument("--only", nargs="+")
     parser.add_argument("--engine", default="auto")
+    parser.add_argument("--kymatio", metavar="PYTHON")
     parser.add_argument("-o", "--output", type=Path)
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
@@ -280,7 +284,7 @@ def run(given: argparse.Namespace) -> list[dict[str, Any]]:
     images, y, splits, groups = SETS[given.name](given.data, given.splits)
     greys = Images(images)
     squares = np.stack(list(in_parallel(lambda i: square(greys.grey(i)), range(len(greys)), 2)))
-    ways = methods()
+    ways = methods(given.kymatio)
     standard = [name for name in ways if not name.endswith(NEURONS) and name not in ABLATION]
     standard.append("best")
     wanted = given.only or [*standard, "convnet"]
@@ -290,8 +294,9 @@ def run(given: argparse.Namespace) -> list[dict[str, Any]]:
     rows = []
     tasks = itertools.product(wanted, given.per_class or [None], list(enumerate(splits))[given.first :])
     for name, per, (number, (train, test)) in tasks:
-        if name in NEEDS and not find_spec(NEEDS[name]):
-            print(f"{name} is left out: {NEEDS[name]} is not installed")
+        here = given.kymatio if name == "scattering" else find_spec(NEEDS.get(name, "midfea"))
+        if not here:
+            print(f"{name} is left out: {NEEDS[name]} is not there")
             continue
         train, test = first_of_class(train, y, per, number), first_of_class(test, y, given.at_most, 0)
         begun = time.perf_counter()
