@@ -33,6 +33,7 @@ import torch
 
 from midfea import MidFeaClassifier
 from midfea.bench.methods import METHODS, with_svm
+from midfea.bench.scattering import check_kymatio
 from midfea.estimators.presets import CHOICES
 from midfea.images import Images, resize
 from midfea.learning import finetune
@@ -271,6 +272,11 @@ def main() -> None:
         return
     if not given.data:
         parser.error("--data or --rows is needed")
+    if given.kymatio:
+        try:
+            check_kymatio(given.kymatio)
+        except ValueError as error:
+            parser.error(str(error))
     rows = run(given)
     tell(rows)
     if given.output:
