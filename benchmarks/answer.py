@@ -42,7 +42,7 @@ WAYS: dict[str, dict[str, Any]] = {
 }
 
 
-CHOSEN = {"floor": 0.0, "partition": "pyramid"}  # by "cv" on all splits of Caltech-101
+CHOSEN = {"floor": 0.0, "partition": "pyramid"}  # as "cv" does on Caltech-101
 
 
 def learned(settings: dict[str, Any], images: list[Any], labels: Any) -> MidFeaClassifier:

@@ -30,8 +30,8 @@ def choose(model: Any, images: Images, y: NDArray[np.intp], groups: Any = None) 
     """The values of the parameters that are "cv": with them, one after the other, features like the
     model's but fewer make the labels of held-out training images clearly more likely.
 
-    Likelihood rather than a count of errors: it tells which is better where both make hardly any. On
-    three training parts of each of five sets it chose the same but once: cells are equal for hands.
+    Likelihood rather than a count of errors: it tells which is better where both make hardly any. In
+    three draws of each of five sets it chose the same but once: cells are equal for hands.
     """
     chosen = {name: values[0] for name, values in CHOICES.items() if getattr(model, name) == "cv"}
     seed = model.random_state if isinstance(model.random_state, int) else 0

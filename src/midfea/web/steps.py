@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+from midfea.estimators import choices
 from midfea.estimators.finetuned import copies_seen
 
 Told = Callable[[str, float], None]  # the step in words, the fraction done
@@ -102,7 +103,7 @@ def expected(
     seconds = {"reading files": 0.5 + 0.001 * n_new}
     if learn:
         if preset != "paper":
-            seconds["settings"] = 1.5 + 0.015 * min(n_images, 400)
+            seconds["settings"] = 1.5 + 0.015 * min(n_images, choices.N_IMAGES)
         seconds |= {
             "reading": 0.1,
             "filters": 0.7,
