@@ -33,7 +33,7 @@ def test_held_out_images_decide(monkeypatch, floors):
     model = MidFeaClassifier(**SMALL).fit(images, y)
     assert model.floor == "cv"
     assert model.settings_["floor"] == 0.0
-    chosen = {name: model.settings_[name] for name in ("floor", "partition")}
+    chosen = {name: model.settings_[name] for name in choices.CHOICES}
     same = MidFeaClassifier(**SMALL, **chosen).fit(images, y)
     np.testing.assert_array_equal(model.decision_function(images), same.decision_function(images))
 
@@ -41,7 +41,7 @@ def test_held_out_images_decide(monkeypatch, floors):
 def test_without_classes_there_is_none(tmp_path):
     images, y = faint_texture(12)
     features = MidFea(**SMALL).fit(images)
-    assert features.settings_["floor"] == 0 and features.settings_["partition"] == "pyramid"
+    assert features.settings_["floor"] == 0 and features.settings_["partition"] == "overlapping pyramid"
     features.save(tmp_path / "features.midfea")
     assert midfea.load(tmp_path / "features.midfea").settings_["floor"] == 0
     assert MidFeaRegressor(**SMALL).fit(images, y).settings_["floor"] == 0

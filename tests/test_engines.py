@@ -17,6 +17,7 @@ CHAINS = {
     "soft": {"encoding": "soft", "scales": (1.0, 0.71, 0.5), "partition": (3, 3)},
     "same": {"padding": "same", "rectify": False, "pooling": "sum"},
     "overlapping": {"encoding": "llc", "partition": {"size": 8, "step": 4}, "scales": (1.0, 0.5)},
+    "overlapping pyramid": {"encoding": "llc", "partition": "overlapping pyramid", "scales": (1.0, 0.5)},
     "one pixel windows": {"window": 1, "n_neighbors": 1, "encoding": "soft"},
 }
 

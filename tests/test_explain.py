@@ -14,7 +14,7 @@ from midfea.explain.trace import all_codes, trace
 from midfea.images import Images
 from small import SMALL
 
-PARTITIONS = ("pyramid", (2, 3), {"size": 16, "step": 8})
+PARTITIONS = ("pyramid", "overlapping pyramid", (2, 3), {"size": 16, "step": 8})
 PROJECTIONS = ("random", "gaussian", "uniform", "pca", None)
 
 
@@ -42,7 +42,7 @@ def adds_up(model, image, **wanted):
 
 @pytest.mark.parametrize("encoding", ["vq", "soft", "llc"])
 @pytest.mark.parametrize("pooling", ["max", "sum"])
-@pytest.mark.parametrize("partition", PARTITIONS, ids=["pyramid", "grid", "overlapping"])
+@pytest.mark.parametrize("partition", PARTITIONS, ids=["pyramid", "reaching", "grid", "overlapping"])
 def test_evidence_adds_up(few, encoding, pooling, partition):
     images, labels = few
     settings = {"encoding": encoding, "pooling": pooling, "partition": partition, "window": 3}

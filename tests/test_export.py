@@ -111,7 +111,9 @@ def varied(model, images, labels, **settings):
 
 
 @pytest.mark.parametrize("encoding", ["vq", "soft", "llc"])
-@pytest.mark.parametrize("partition", ["pyramid", (2, 3), {"size": 16, "step": 6}])
+@pytest.mark.parametrize(
+    "partition", ["pyramid", "overlapping pyramid", (2, 3), {"size": 16, "step": 6}]
+)
 @pytest.mark.parametrize("projection", ["random", "gaussian", "uniform", "pca", None])
 @pytest.mark.parametrize("selectivity", [None, 8])
 def test_every_encoding_partition_and_projection(

@@ -23,7 +23,7 @@ def saved(surfaces, tmp_path_factory):
 
 
 @pytest.mark.parametrize("projection", ["random", "gaussian", "pca", None])
-@pytest.mark.parametrize("partition", ["pyramid", (3, 3), {"size": 16, "step": 8}])
+@pytest.mark.parametrize("partition", ["overlapping pyramid", (3, 3), {"size": 16, "step": 8}])
 def test_features_come_back(surfaces, tmp_path, projection, partition):
     model = MidFea(**SMALL, projection=projection, partition=partition, encoding="llc").fit(surfaces[0])
     model.save(tmp_path / "m.midfea")

@@ -271,6 +271,20 @@ class TestPooling:
             pooled[2, 3], np.bincount(self.words[4:, 6:].ravel(), minlength=6)
         )
 
+    def test_cells_of_an_overlapping_pyramid_reach_beyond_their_borders(self):
+        words = np.arange(400).reshape(20, 20)
+        pooled = stages.pool_cells(words, 400, "overlapping pyramid").reshape(21, 20, 20)
+        assert pooled[0].all()
+        for cell, rows, columns in (  # of 10 and of 5 descriptors, 3 and 1.5 of them beyond
+            (1, (0, 13), (0, 13)),
+            (4, (7, 20), (7, 20)),
+            (5, (0, 6), (0, 6)),
+            (5 + 4 * 1 + 2, (3, 11), (8, 16)),
+        ):
+            inside = np.zeros((20, 20))
+            inside[slice(*rows), slice(*columns)] = 1
+            np.testing.assert_array_equal(pooled[cell], inside)
+
     def test_weights_and_absent_words(self):
         words, weights = np.array([[[0, 1], [1, 2]]]), np.float32([[[0.3, 0.7], [0.9, -0.5]]])
         pooled = stages.pool_cells(words, 4, (1, 1), weights=weights)

@@ -43,7 +43,7 @@ class MidFeaBase(BaseEstimator):
     n_filters: int = 9
     filter_size: int = 7
     filter_method: FilterMethod = "whitened"
-    rectify: bool = True
+    rectify: bool | Literal["cv"] = True
     floor: float | Literal["cv"] = 0.0
     padding: Padding = "same"
     pairs: bool = True
@@ -318,7 +318,7 @@ class MidFeaBase(BaseEstimator):
         parts = self._in_parallel(read, range(0, len(chosen), READ))
         for part in track(parts, what, -(-len(chosen) // READ)):
             for grey in part:
-                if self.settings_["partition"] != "pyramid":
+                if not isinstance(self.settings_["partition"], str):
                     levels = partition_levels(self._chain.partition, self._chain.grid(grey.shape))
                     self._check_cells(grey, sum(len(rows) * len(columns) for rows, columns in levels))
                 yield grey

@@ -7,7 +7,7 @@ import numpy as np
 from midfea.engines.chain import Chain
 from midfea.export.graph import Value
 from midfea.export.pixels import Size
-from midfea.stages.pooling import STRIDE, Partition
+from midfea.stages.pooling import STRIDE, Partition, divisions, tenths
 
 BLOCK = 512  # descriptors compared with all words at once
 MORE = 3  # words that are compared once more than are wanted
@@ -133,12 +133,14 @@ def _full_levels(partition: Partition, full: Size) -> list[list[list[Value]]]:
     if isinstance(partition, dict):
         size, step = (round(partition[name] / STRIDE) for name in ("size", "step"))
         return [[_overlapping(side, size, step) for side in full]]
-    grids = [(n, n) for n in (1, 2, 4)] if isinstance(partition, str) else [partition]
-    return [[_divided(side, n) for side, n in zip(full, parts, strict=True)] for parts in grids]
+    return [
+        [_divided(side, n, reach) for side, n in zip(full, grid, strict=True)]
+        for grid, reach in divisions(partition)
+    ]
 
 
-def _divided(length: Value, parts: int) -> list[Value]:
-    return [length * np.arange(first, parts + first) / parts for first in (0, 1)]
+def _divided(length: Value, parts: int, reach: int) -> list[Value]:
+    return [length * bounds / (10 * parts) for bounds in tenths(parts, reach).T]
 
 
 def _overlapping(length: Value, size: int, step: int) -> list[Value]:

@@ -7,12 +7,17 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-# "pyramid": 1x1, 2x2 and 4x4 cells; (rows, columns): one grid; {"size": pixels, "step": pixels}:
-# overlapping square cells, such as the paper's 8x8-pixel ones for FG-NET.
-Partition = Literal["pyramid"] | tuple[int, int] | dict[str, int]
+# "pyramid": 1x1, 2x2 and 4x4 cells; "overlapping pyramid": each reaches REACH of its side beyond its
+# borders; (rows, columns): one grid; {"size": pixels, "step": pixels}: overlapping square cells, such as
+# the paper's 8x8-pixel ones for FG-NET.
+Partition = Literal["pyramid", "overlapping pyramid"] | tuple[int, int] | dict[str, int]
 Pooling = Literal["max", "sum"]
 Level = tuple[NDArray[np.int64], NDArray[np.int64]]
 
+PYRAMID = (1, 2, 4)
+# Tenths of a cell's side. Things a little displaced are then found in the same cell: held-out quarters
+# of Caltech-101, 30 of a class, SVM alone, 74.8 percent instead of 73.3; 5 tenths 74.6, 1.5 tenths 73.4.
+REACH = 3
 STRIDE = 2  # pixels between neighbouring descriptors, left by the 2x2 pooling
 
 
@@ -31,7 +36,8 @@ def pool_cells(
     ----------
     words : int array (height, width), the word of each descriptor; with `weights`, both (h, w, k)
     n_words : size of the codebook
-    partition : "pyramid", (rows, columns), or {"size": pixels, "step": pixels} for overlapping cells
+    partition : "pyramid", "overlapping pyramid", (rows, columns), or {"size": pixels, "step": pixels}
+        for overlapping cells
     pooling : "max" as in the paper. A word that is absent counts as zero, so the result is never
         negative (LLC weights may be). "sum" counts.
     full_shape : the grid on which the cells are laid out, if `words` comes from a smaller copy of
@@ -87,20 +93,28 @@ def _full_levels(partition: Partition, full: tuple[int, int]) -> list[Level]:
         if size < 1 or step < 1:
             raise ValueError(f"cells need a size and a step of {STRIDE} pixels or more: {partition}")
         return [(_overlapping(full[0], size, step), _overlapping(full[1], size, step))]
-    if isinstance(partition, str) and partition == "pyramid":
-        return [(_divided(full[0], n), _divided(full[1], n)) for n in (1, 2, 4)]
+    return [
+        (tenths(n, reach) * full[0] // (10 * n), tenths(m, reach) * full[1] // (10 * m))
+        for (n, m), reach in divisions(partition)
+    ]
+
+
+def divisions(partition: Partition) -> list[tuple[tuple[int, int], int]]:
+    """The grids of a partition that divides the image: rows and columns, and how far cells reach."""
+    if isinstance(partition, str) and partition in ("pyramid", "overlapping pyramid"):
+        return [((n, n), REACH if partition == "overlapping pyramid" else 0) for n in PYRAMID]
     if isinstance(partition, tuple | list) and len(partition) == 2 and min(partition) >= 1:
-        return [(_divided(full[0], partition[0]), _divided(full[1], partition[1]))]
+        return [((partition[0], partition[1]), 0)]
     raise ValueError(
-        'partition is "pyramid", (rows, columns) or {"size": pixels, "step": pixels}, '
-        f"got {partition!r}"
+        'partition is "pyramid", "overlapping pyramid", (rows, columns) or '
+        f'{{"size": pixels, "step": pixels}}, got {partition!r}'
     )
 
 
-def _divided(length: int, parts: int) -> NDArray[np.int64]:
-    """`parts` intervals side by side, as equal as can be; empty ones where length < parts."""
-    edges = np.arange(parts + 1, dtype=np.int64) * length // parts
-    return np.stack([edges[:-1], edges[1:]], axis=1)
+def tenths(parts: int, reach: int) -> NDArray[np.int64]:
+    """Where `parts` cells side by side begin and end, (parts, 2), in tenths of one of them."""
+    inner = 10 * np.arange(parts, dtype=np.int64)
+    return np.stack([inner - reach, inner + 10 + reach], axis=1).clip(0, 10 * parts)
 
 
 def _overlapping(length: int, size: int, step: int) -> NDArray[np.int64]:

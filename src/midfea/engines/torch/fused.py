@@ -47,7 +47,8 @@ def can_run(chain: Chain) -> bool:
     values = chain.window**2 * triton.next_power_of_2(len(chain.filters) + 1)
     small = chain.window in (1, 2, 4) and 16 <= values <= 64 and 16 <= chain.n_components <= 222
     hard = chain.encoding == "vq" and chain.pooling == "max"
-    return square and small and hard and not isinstance(chain.partition, dict)
+    apart = not isinstance(chain.partition, dict) and chain.partition != "overlapping pyramid"
+    return square and small and hard and apart
 
 
 @dataclass(frozen=True)
