@@ -110,6 +110,25 @@ def test_joint_weights_of_few_images_are_the_usual_ones():
     assert few[0] < 5 < many[0]
 
 
+def test_joint_weights_of_few_groups_are_the_usual_ones():
+    """One group in which the network is right and the SVM is not says less than forty such groups."""
+    y = np.arange(40) % 2
+    right = np.log(np.where(np.eye(2)[y] > 0, 0.9, 0.1))
+    svm, said, other = np.eye(2)[1 - y] / 5, right, np.zeros_like(right)
+    one, many = (
+        finetuned.joint_weights([svm, said, other], y, groups, temperature=10.0)
+        for groups in (np.zeros(40), np.arange(40))
+    )
+    assert 10 > one[0] > 5 > many[0]
+    assert many[1] > one[1] > 0.5
+
+
+def test_the_network_looks_everywhere_where_images_are_aligned(surfaces, few_steps):
+    pytest.importorskip("torch")
+    steps = [int(fit(surfaces, partition=cells).network_.step) for cells in ((2, 2), "pyramid")]
+    assert steps == [1, 2]
+
+
 @pytest.fixture(scope="module")
 def surfaces():
     return load_surfaces(n_per_class=8, size=64, random_state=0)
@@ -166,8 +185,8 @@ def test_one_image_of_each_class(surfaces, few_steps):
     assert finetuned.SINGLE[0] > 0  # a model's weights are its own
 
 
-@pytest.mark.parametrize("n_planes", [1, 3])
-def test_the_network_needs_no_torch_to_run(surfaces, n_planes):
+@pytest.mark.parametrize(("n_planes", "step"), [(1, 1), (3, 2)])
+def test_the_network_needs_no_torch_to_run(surfaces, n_planes, step):
     """What the torch module answers after training, NumPy answers too."""
     torch = pytest.importorskip("torch")
     from midfea.learning import finetune
@@ -178,7 +197,7 @@ def test_the_network_needs_no_torch_to_run(surfaces, n_planes):
     start = finetune.Start(
         rng.normal(size=(6, 7, 7)).astype(np.float32), rng.rand(30, 96).astype(np.float32)
     )
-    module = finetune._Module(start, n_planes, 4)
+    module = finetune._Module(start, n_planes, 4, step)
     for name in ("pixels", "colours", "second", "third", "fourth"):
         layer = getattr(module, f"{name}_norm")
         layer.running_mean.uniform_(-1, 1)

@@ -7,7 +7,7 @@ import numpy as np
 from midfea.export.descriptors import describe
 from midfea.export.graph import Floats, Value
 from midfea.images import NEUTRAL
-from midfea.learning.network import PIXELS, SIDE, STEP, Network
+from midfea.learning.network import PIXELS, SIDE, Network
 
 LAST = np.iinfo(np.int64).max
 
@@ -28,12 +28,13 @@ def log_probabilities(planes: list[Value], network: Network) -> list[Value]:
 def scores(planes: list[Value], network: Network) -> list[Value]:
     """`Network.scores`, for each classifier (1, n_classes)."""
     g = planes[0].graph
-    descriptors = describe(planes[0], network.chain).cut((0, 1), (0, 0), (LAST, LAST), (STEP, STEP))
+    step = int(network.step)
+    descriptors = describe(planes[0], network.chain).cut((0, 1), (0, 0), (LAST, LAST), (step, step))
     likeness = descriptors @ np.ascontiguousarray(network.words.T)
     codes = g.op("Softmax", likeness * float(network.temperature) + network.bias, axis=2)
     codes = codes.transpose(2, 0, 1).unsqueeze(0)  # as convolutions want it
     maps = _path(planes, network)
-    side = -(-network.chain.grid((SIDE, SIDE))[0] // STEP)
+    side = -(-network.chain.grid((SIDE, SIDE))[0] // step)
     parts = [_unit(_pooled(codes, side)), _unit(_pooled(maps, SIDE // 8))]
     features = g.join(parts, np.float32, axis=1)
     means = _layer(_shrunk(maps, 2), network.fourth, network.fourth_bias).reduce("Mean", 2, 3)

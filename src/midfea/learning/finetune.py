@@ -24,7 +24,7 @@ except ImportError:
 from midfea.engines import gradients, kernels
 from midfea.engines.torch import plain
 from midfea.images import NEUTRAL
-from midfea.learning.network import N_CELLS, PIXELS, STEP, WINDOW, Network, standard
+from midfea.learning.network import N_CELLS, PIXELS, WINDOW, Network, standard
 from midfea.parallel import in_parallel
 from midfea.progress import track
 from midfea.stages.low_level import FLAT
@@ -60,12 +60,14 @@ def train(
     seed: int,
     n_threads: int,
     change: float = 1.0,
+    step: int = 2,
     device: str = "cpu",
     what: str = "fine-tuning",
 ) -> Network:
     """A network that tells the classes of images (n, 1 or 3, SIDE, SIDE), after `n_seen` copies.
 
     change : how much more than usual copies differ from their image, 1 to 3
+    step : from one descriptor to the next
     """
     steps = max(10, n_seen // BATCH)  # OneCycleLR divides by zero when there are five
     n_parts = PARTS if device == "cpu" else 1
@@ -74,7 +76,7 @@ def train(
     try:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            module = _Module(start, squares.shape[1], int(y.max()) + 1).to(device).train()
+            module = _Module(start, squares.shape[1], int(y.max()) + 1, step).to(device).train()
             module = module.to(memory_format=torch.channels_last)  # a twelfth faster
             parameters = list(module.parameters())
             groups = [{"params": [p], "weight_decay": 1e-4 * (p.ndim > 1)} for p in parameters]
@@ -227,8 +229,9 @@ class _PooledMaps(torch.autograd.Function):
 class _Module(nn.Module):
     """`Network` while it is trained."""
 
-    def __init__(self, start: Start, n_planes: int, n_classes: int) -> None:
+    def __init__(self, start: Start, n_planes: int, n_classes: int, step: int) -> None:
         super().__init__()
+        self.step = step
         n_filters, n_words = len(start.filters), len(start.words)
         self.filters = nn.Parameter(torch.tensor(start.filters))
         words = torch.tensor(start.words).reshape(n_words, WINDOW, WINDOW, n_filters)
@@ -278,9 +281,9 @@ class _Module(nn.Module):
 
     def codes(self, maps: Tensor) -> Tensor:
         """Softmax over the words' likeness (cosine) to each descriptor."""
-        products = functional.conv2d(maps, self.unit_words(), stride=STEP)
+        products = functional.conv2d(maps, self.unit_words(), stride=self.step)
         squares = maps.square().sum(dim=1, keepdim=True)
-        lengths = functional.avg_pool2d(squares, WINDOW, STEP) * WINDOW**2
+        lengths = functional.avg_pool2d(squares, WINDOW, self.step) * WINDOW**2
         scales = (lengths + 1e-6).rsqrt() * self.temperature.exp()
         # A place's words lie together in memory: as the last dimension, softmax takes them as they are.
         likeness = torch.addcmul(self.bias, products.permute(0, 2, 3, 1), scales.permute(0, 2, 3, 1))
@@ -329,7 +332,7 @@ class _Module(nn.Module):
                 "whole_intercept": self.whole.bias,
             }
             arrays = {name: np.array(value.cpu().numpy(), order="C") for name, value in found.items()}
-        return Network(**arrays, mirror=np.array(mirror))
+        return Network(**arrays, step=np.array(self.step), mirror=np.array(mirror))
 
 
 def pooled(maps: Tensor) -> Tensor:

@@ -1,10 +1,10 @@
 """The fine-tuned chain: a small network that begins as Section 2's features, run without torch.
 
 image of SIDE x SIDE pixels -> soft convolution, 2x2 maxima, descriptors of WINDOW x WINDOW places (at
-every second place) -> soft codes. Beside them, layers that begin at the pixels and their colours. Then
-two linear classifiers: one of the maxima in the cells of a pyramid, of the codes and of the layer before
-the last, which knows where in the image things are; one of the means of the last layer, which can learn
-from fewer images.
+every place, or every second one) -> soft codes. Beside them, layers that begin at the pixels and their
+colours. Then two linear classifiers: one of the maxima in the cells of a pyramid, of the codes and of
+the layer before the last, which knows where in the image things are; one of the means of the last
+layer, which can learn from fewer images.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from midfea.images import NEUTRAL, Grey, resize
 Floats = NDArray[np.float32]
 Planes = NDArray[np.uint8]  # (1 or 3, SIDE, SIDE): grey, and how red and how yellow, `images.opponents`
 
-SIDE, WINDOW, STEP, PIXELS = 64, 4, 2, 5
+SIDE, WINDOW, PIXELS = 64, 4, 5
 N_CELLS = 21  # of the pyramid
 
 
@@ -52,6 +52,7 @@ class Network:
     intercept: Floats
     whole: Floats  # (n_fourth, n_classes)
     whole_intercept: Floats
+    step: NDArray[np.int64]  # (), from one descriptor to the next
     mirror: NDArray[np.bool_]  # (), whether an image and its mirror image are the same thing
 
     @cached_property
@@ -77,7 +78,7 @@ class Network:
 
     def scores(self, image: Planes, descriptors: Floats) -> NDArray[np.float64]:
         """Both classifiers' decision values of one image, from its pixels and all its descriptors."""
-        likeness = descriptors[::STEP, ::STEP] @ self.words.T
+        likeness = descriptors[:: int(self.step), :: int(self.step)] @ self.words.T
         codes = softmax(float(self.temperature) * likeness + self.bias, axis=2)
         maps = self._path(image)
         features = np.concatenate([_unit(pooled(codes)), _unit(pooled(maps))])
@@ -128,6 +129,7 @@ class Network:
             "intercept": (n_classes,),
             "whole": (n_fourth, n_classes),
             "whole_intercept": (n_classes,),
+            "step": (),
             "mirror": (),
         }
 
