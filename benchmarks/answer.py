@@ -43,7 +43,7 @@ WAYS: dict[str, dict[str, Any]] = {
 
 
 # As "cv" does on Caltech-101.
-CHOSEN = {"floor": 0.0, "partition": "overlapping pyramid", "rectify": True}
+CHOSEN = {"floor": 0.0, "partition": "overlapping pyramid"}
 
 
 def learned(settings: dict[str, Any], images: list[Any], labels: Any) -> MidFeaClassifier:

@@ -185,8 +185,8 @@ def test_one_image_of_each_class(surfaces, few_steps):
     assert finetuned.SINGLE[0] > 0  # a model's weights are its own
 
 
-@pytest.mark.parametrize(("n_planes", "step"), [(1, 1), (3, 2)])
-def test_the_network_needs_no_torch_to_run(surfaces, n_planes, step):
+@pytest.mark.parametrize(("n_planes", "aligned"), [(1, True), (3, False)])
+def test_the_network_needs_no_torch_to_run(surfaces, n_planes, aligned):
     """What the torch module answers after training, NumPy answers too."""
     torch = pytest.importorskip("torch")
     from midfea.learning import finetune
@@ -197,7 +197,7 @@ def test_the_network_needs_no_torch_to_run(surfaces, n_planes, step):
     start = finetune.Start(
         rng.normal(size=(6, 7, 7)).astype(np.float32), rng.rand(30, 96).astype(np.float32)
     )
-    module = finetune._Module(start, n_planes, 4, step)
+    module = finetune._Module(start, n_planes, 4, aligned)
     for name in ("pixels", "colours", "second", "third", "fourth"):
         layer = getattr(module, f"{name}_norm")
         layer.running_mean.uniform_(-1, 1)

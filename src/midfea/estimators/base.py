@@ -43,7 +43,7 @@ class MidFeaBase(BaseEstimator):
     n_filters: int = 9
     filter_size: int = 7
     filter_method: FilterMethod = "whitened"
-    rectify: bool | Literal["cv"] = True
+    rectify: bool = True
     floor: float | Literal["cv"] = 0.0
     padding: Padding = "same"
     pairs: bool = True

@@ -121,7 +121,7 @@ def fit_network(
             start,
             mirror=variant.mirror,
             change=change,
-            step=1 if aligned else 2,
+            aligned=aligned,
             n_seen=n_seen,
             seed=seed,
             n_threads=n_threads,

@@ -17,7 +17,6 @@ PRESETS: dict[str, dict[str, Any]] = {
     # worth 6.1 points on sign_digits and costs 1.3 on Caltech-101, 4.2 on AR (gender), 13.4 on Yale B.
     "fast": {
         "n_filters": 16,
-        "rectify": "cv",
         "floor": "cv",
         "pairs": False,
         "window": 4,
@@ -32,7 +31,6 @@ PRESETS: dict[str, dict[str, Any]] = {
     # AR's faces, 60 pixels high, more scales cost.
     "best": {
         "n_filters": 24,
-        "rectify": "cv",
         "floor": "cv",
         "pairs": False,
         "window": 4,
@@ -49,7 +47,6 @@ PRESETS: dict[str, dict[str, Any]] = {
 CHOICES: dict[str, tuple[Any, Any]] = {
     "floor": (0.0, 0.5),
     "partition": ("overlapping pyramid", (6, 6)),
-    "rectify": (True, False),
 }
 
 _AT_LEAST = {
@@ -90,9 +87,8 @@ def check(params: dict[str, Any]) -> None:
         _require(params, name, _is_int(params[name], least), f"an integer of {least} or more")
     for name, choices in _ONE_OF.items():
         _require(params, name, params[name] in choices, "one of " + ", ".join(map(repr, choices)))
-    _require(params, "pairs", isinstance(params["pairs"], bool), "True or False")
-    fine = isinstance(params["rectify"], bool) or params["rectify"] == "cv"
-    _require(params, "rectify", fine, 'True, False or "cv"')
+    for name in ("rectify", "pairs"):
+        _require(params, name, isinstance(params[name], bool), "True or False")
     floor = params["floor"]
     fine = floor == "cv" or (_is_number(floor) and floor >= 0)
     _require(params, "floor", fine, 'zero or more, or "cv"')

@@ -26,8 +26,8 @@ class MidFea(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MidFeaBase):
     n_filters, filter_size : the low-level filters, 9 of 7x7 pixels.
     filter_method : "whitened" or "raw"; see `midfea.stages.learn_filters`.
     rectify, floor, padding : see `midfea.stages.soft_convolution`. `floor="cv"`: a classifier chooses
-        0 or 0.5 on held-out training images; without classes it is 0. Likewise for `rectify`, True or
-        False, and for `partition`, "overlapping pyramid" or (6, 6).
+        0 or 0.5 on held-out training images; without classes it is 0. Likewise for `partition`,
+        "overlapping pyramid" or (6, 6).
     pairs : pool every pair of maps (2x2x2 cuboids) or each map alone (2x2).
     window : side of the windows assembled into descriptors.
     scales : sizes at which each image is seen, relative to its own; one codebook serves all, and the

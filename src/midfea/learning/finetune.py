@@ -60,14 +60,17 @@ def train(
     seed: int,
     n_threads: int,
     change: float = 1.0,
-    step: int = 2,
+    aligned: bool = False,
     device: str = "cpu",
     what: str = "fine-tuning",
 ) -> Network:
     """A network that tells the classes of images (n, 1 or 3, SIDE, SIDE), after `n_seen` copies.
 
     change : how much more than usual copies differ from their image, 1 to 3
-    step : from one descriptor to the next
+    aligned : the same things lie in the same places of all images. Then there are descriptors at every
+        place, and the codes must also tell the classes alone, or the layers from the pixels, which see
+        more than is told twice, do it for them: on AR, 3 views of a person to learn from, joined to the
+        SVM, 10 errors of 1200 instead of 16 with as much time.
     """
     steps = max(10, n_seen // BATCH)  # OneCycleLR divides by zero when there are five
     n_parts = PARTS if device == "cpu" else 1
@@ -76,7 +79,7 @@ def train(
     try:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            module = _Module(start, squares.shape[1], int(y.max()) + 1, step).to(device).train()
+            module = _Module(start, squares.shape[1], int(y.max()) + 1, aligned).to(device).train()
             module = module.to(memory_format=torch.channels_last)  # a twelfth faster
             parameters = list(module.parameters())
             groups = [{"params": [p], "weight_decay": 1e-4 * (p.ndim > 1)} for p in parameters]
@@ -229,9 +232,9 @@ class _PooledMaps(torch.autograd.Function):
 class _Module(nn.Module):
     """`Network` while it is trained."""
 
-    def __init__(self, start: Start, n_planes: int, n_classes: int, step: int) -> None:
+    def __init__(self, start: Start, n_planes: int, n_classes: int, aligned: bool) -> None:
         super().__init__()
-        self.step = step
+        self.step = 1 if aligned else 2
         n_filters, n_words = len(start.filters), len(start.words)
         self.filters = nn.Parameter(torch.tensor(start.filters))
         words = torch.tensor(start.words).reshape(n_words, WINDOW, WINDOW, n_filters)
@@ -253,17 +256,26 @@ class _Module(nn.Module):
         self.gain = nn.Parameter(torch.tensor(math.log(24.0)))
         self.linear = nn.Linear(N_CELLS * (n_words + THIRD), n_classes)
         self.whole = nn.Linear(FOURTH, n_classes)
-        for parameter in (self.linear.weight, self.linear.bias, self.whole.bias):
-            nn.init.zeros_(parameter)
+        self.codes_alone = nn.Linear(N_CELLS * n_words, n_classes) if aligned else None
+        for layer in (self.linear, self.codes_alone):
+            if layer is not None:
+                nn.init.zeros_(layer.weight)
+                nn.init.zeros_(layer.bias)
+        nn.init.zeros_(self.whole.bias)
 
-    def forward(self, images: Tensor, random: Tensor = None) -> tuple[Tensor, Tensor]:
+    def forward(self, images: Tensor, random: Tensor = None) -> list[Tensor]:
+        """Decision values of both classifiers; in training, perhaps also by codes alone."""
         codes = self.codes(pooled_maps(self.filters, images))
         maps = self.path(images)
-        features = torch.cat([functional.normalize(pooled(part)) for part in (codes, maps)], dim=1)
+        parts = [functional.normalize(pooled(part)) for part in (codes, maps)]
+        features = torch.cat(parts, dim=1)
         maps = functional.max_pool2d(maps, 2)
         means = functional.relu(self.fourth_norm(self.fourth(maps))).mean(dim=(2, 3))
         features, means = (self.dropped(each, random) for each in (features, means))
-        return self.linear(features * self.gain.exp()), self.whole(means)
+        found = [self.linear(features * self.gain.exp()), self.whole(means)]
+        if self.training and self.codes_alone is not None:
+            found.append(self.codes_alone(self.dropped(parts[0], random) * self.gain.exp()))
+        return found
 
     def dropped(self, features: Tensor, random: Tensor) -> Tensor:
         if not self.training:

@@ -103,7 +103,7 @@ def expected(
     seconds = {"reading files": 0.5 + 0.001 * n_new}
     if learn:
         if preset != "paper":
-            seconds["settings"] = 2.0 + 0.02 * min(n_images, choices.N_IMAGES)
+            seconds["settings"] = 1.5 + 0.015 * min(n_images, choices.N_IMAGES)
         seconds |= {
             "reading": 0.1,
             "filters": 0.7,
