@@ -68,9 +68,8 @@ def train(
 
     change : how much more than usual copies differ from their image, 1 to 3
     aligned : the same things lie in the same places of all images. Then there are descriptors at every
-        place, and the codes must also tell the classes alone, or the layers from the pixels, which see
-        more than is told twice, do it for them: on AR, 3 views of a person to learn from, joined to the
-        SVM, 10 errors of 1200 instead of 16 with as much time.
+        place, and the codes must also tell the classes alone, lest the layers from the pixels, which
+        learn the training images by heart, do it for them.
     """
     steps = max(10, n_seen // BATCH)  # OneCycleLR divides by zero when there are five
     n_parts = PARTS if device == "cpu" else 1
