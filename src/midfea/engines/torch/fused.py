@@ -32,7 +32,7 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 from midfea.engines.chain import Chain
 from midfea.engines.torch import kernels, plain
 from midfea.stages.low_level import EQUAL
-from midfea.stages.pooling import partition_levels
+from midfea.stages.pooling import divisions, partition_levels
 
 PLACES = 64  # of the pooled grid, in one program
 BLOCK, WORDS, WARPS, STAGES = 128, 128, 4, 2  # of `assign`
@@ -47,8 +47,9 @@ def can_run(chain: Chain) -> bool:
     values = chain.window**2 * triton.next_power_of_2(len(chain.filters) + 1)
     small = chain.window in (1, 2, 4) and 16 <= values <= 64 and 16 <= chain.n_components <= 222
     hard = chain.encoding == "vq" and chain.pooling == "max"
-    apart = not isinstance(chain.partition, dict) and chain.partition != "overlapping pyramid"
-    return square and small and hard and apart
+    if not (square and small and hard) or isinstance(chain.partition, dict):
+        return False
+    return not any(reach for _, reach in divisions(chain.partition))  # a place lies in one cell
 
 
 @dataclass(frozen=True)
