@@ -18,7 +18,7 @@ import torch.nn.functional as functional
 from torch import nn
 
 from midfea.datasets import load_folder
-from midfea.estimators.finetuned import how_changed
+from midfea.estimators.finetuned import MOST_MOVED, how_changed
 from midfea.learning.finetune import BATCH, augmented, relit
 from midfea.learning.linear_svm import folds
 from midfea.learning.network import standard
@@ -52,8 +52,8 @@ def train_convnet(images: Any, y: Any, n_seen: int, mirror: bool, change: float,
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, RATE, steps, pct_start=0.2)
     for _ in track(range(steps), what, steps):
         chosen = torch.randint(len(images), (BATCH,))
-        copies = augmented(images[chosen], mirror, change=max(change, 1.0))
-        scores = net(standard(relit(copies, change=change)))
+        copies = augmented(images[chosen], mirror, moves=min(max(change, 1.0), MOST_MOVED))
+        scores = net(standard(relit(copies, light=change)))
         loss = functional.cross_entropy(scores, y[chosen], label_smoothing=0.1)
         optimizer.zero_grad()
         loss.backward()

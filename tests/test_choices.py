@@ -5,7 +5,7 @@ import pytest
 
 import midfea
 from midfea import MidFea, MidFeaClassifier, MidFeaRegressor
-from midfea.estimators import choices
+from midfea.estimators import choices, finetuned
 from midfea.images import Images
 from midfea.learning import linear_svm
 
@@ -36,6 +36,42 @@ def test_held_out_images_decide(monkeypatch, floors):
     chosen = {name: model.settings_[name] for name in choices.CHOICES}
     same = MidFeaClassifier(**SMALL, **chosen).fit(images, y)
     np.testing.assert_array_equal(model.decision_function(images), same.decision_function(images))
+
+
+def crosses(apart, spread, n=48):
+    """Four classes, told by where in the noise a cross is, more or less."""
+    rng = np.random.RandomState(0)
+    y = np.arange(n) % 4
+    images = rng.randint(60, size=(n, 60, 60)).astype(np.uint8)
+    for image, label in zip(images, y, strict=True):
+        down, right = 20 + apart * np.array(divmod(label, 2)) + rng.randint(-spread, spread + 1, size=2)
+        image[down : down + 9, right + 3 : right + 6] = 255
+        image[down + 3 : down + 6, right : right + 9] = 255
+    return list(images), y
+
+
+def test_things_in_place():
+    """A grid is far better where small differences of places count, no better where a pyramid does."""
+    model = MidFeaClassifier(**SMALL)
+    found = [choices.choose(model, Images(images), y) for images, y in (crosses(7, 3), crosses(10, 5))]
+    assert found[0].settings["partition"] == (6, 6) and found[0].in_place
+    assert not found[1].in_place
+    images, y = crosses(8, 2)  # all are told, by a pyramid too
+    assert choices.choose(model, Images(images), y) == (
+        {"floor": 0.0, "partition": "overlapping pyramid"},
+        False,
+    )
+
+
+@pytest.mark.parametrize("in_place", [True, False])
+def test_copies_of_things_in_place_are_hardly_moved(few_steps, monkeypatch, in_place):
+    from midfea.learning import finetune
+
+    augmented, moves = finetune.augmented, set()
+    monkeypatch.setattr(finetune, "augmented", lambda *given: moves.add(given[3]) or augmented(*given))
+    model = MidFeaClassifier(**SMALL, finetune=True)
+    model.fit(*(crosses(7, 3) if in_place else crosses(10, 5)))
+    assert moves == {finetuned.STILL if in_place else 1.0}
 
 
 def test_without_classes_there_is_none(tmp_path):
@@ -75,7 +111,8 @@ def test_groups_tell_of_new_groups():
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         model.fit(images, y, groups=groups[:-1])
     for chosen in (choices.choose(model, Images(images), y, g) for g in (None, groups)):
-        assert chosen["partition"] in choices.CHOICES["partition"] and "floor" not in chosen
+        assert chosen.settings["partition"] in choices.CHOICES["partition"]
+        assert "floor" not in chosen.settings
 
 
 @pytest.mark.parametrize(("side", "scales"), [(60, (1.0,)), (140, (1.0, 0.5)), (400, (1.0, 0.5))])

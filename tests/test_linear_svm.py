@@ -75,6 +75,16 @@ def test_temperature_recovers_known_probabilities():
     assert linear_svm.fit_temperature(np.full((3, 2), np.nan), np.array([0, 1, 1])) == 1.0
 
 
+def test_temperature_of_few_images_leaves_doubt():
+    """Ten images, all told rightly: sure, the more images the surer, but never without doubt."""
+    margins = np.tile(np.eye(2), (5, 1))
+    few, many = (
+        linear_svm.probabilities(m, linear_svm.fit_temperature(m, m.argmax(axis=1))).max()
+        for m in (margins, np.tile(margins, (100, 1)))
+    )
+    assert 0.9 < few < 0.97 < many < 0.9999
+
+
 def test_two_classes_have_one_column():
     x, y = problem(40, 10, 2)
     weights, intercepts = linear_svm.fit_linear_svm(x, y, 1.0)

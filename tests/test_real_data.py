@@ -52,8 +52,8 @@ def test_settings_that_suit(data_dir):
         model = MidFeaClassifier(preset="fast", random_state=0)
         found.append(choose(model, Images(images), np.unique(y, return_inverse=True)[1], groups))
     aligned = {"floor": 0.0, "partition": (6, 6)}
-    assert found[:2] == [aligned, aligned]
-    assert found[2]["floor"] == 0.5
+    assert found[:2] == [(aligned, False), (aligned, True)]  # the same people, seen again, lie in place
+    assert found[2].settings["floor"] == 0.5 and not found[2].in_place
 
 
 @pytest.mark.parametrize("name", ["ar", "caltech101"])

@@ -111,7 +111,8 @@ class MidFeaClassifier(ClassifierMixin, MidFeaBase):
         kinds = kinds_of(self.augment)
         tune = wanted(self.finetune)  # now, and not after minutes
         with self._bars():
-            self._learn_chain(checked, choose(self, checked, numbers, together))
+            chosen = choose(self, checked, numbers, together)
+            self._learn_chain(checked, chosen.settings)
             features = self._features(checked)
             if self.keep_features:
                 self.training_features_ = features
@@ -125,7 +126,7 @@ class MidFeaClassifier(ClassifierMixin, MidFeaBase):
             self.network_: Network | None = None
             self.network_weights_: NDArray[np.float64] | None = None
             if tune:
-                self._fit_network(checked, numbers, margins, together)
+                self._fit_network(checked, numbers, margins, together, chosen.in_place)
         return self
 
     def _encode_labels(self, y: Any, n_images: int) -> NDArray[np.intp]:
@@ -188,10 +189,11 @@ class MidFeaClassifier(ClassifierMixin, MidFeaBase):
         numbers: NDArray[np.intp],
         margins: NDArray[np.float32],
         groups: Any,
+        in_place: bool,
     ) -> None:
         scores = linear_svm.margins_to_scores(margins)
         seed = self.random_state if isinstance(self.random_state, int) else 0
-        tuned = fit_network(self, images, numbers, scores, seed, groups)
+        tuned = fit_network(self, images, numbers, scores, seed, groups, in_place)
         self.network_, self.network_weights_ = tuned.network, tuned.weights
         self.temperature_ = 1.0  # the weights see to it
         if len(tuned.held_out):

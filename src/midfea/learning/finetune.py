@@ -38,7 +38,6 @@ PARTS = 4  # of a batch, each for one thread; a GPU takes batches whole
 KEPT = 0.7  # share of the features that dropout leaves
 RATE = 5e-3
 SHIFT, SCALE, TURN = 0.1, 0.15, math.radians(10)
-MOST_MOVED = 1.5  # shifts, scales and turns grow by no more than this, light by all of `change`
 LIGHT = 0.5  # contrast and colours by a factor of up to e^LIGHT, brightness by up to a quarter of LIGHT
 
 
@@ -59,14 +58,15 @@ def train(
     n_seen: int,
     seed: int,
     n_threads: int,
-    change: float = 1.0,
+    light: float = 1.0,
+    moves: float = 1.0,
     aligned: bool = False,
     device: str = "cpu",
     what: str = "fine-tuning",
 ) -> Network:
     """A network that tells the classes of images (n, 1 or 3, SIDE, SIDE), after `n_seen` copies.
 
-    change : how much more than usual copies differ from their image, 1 to 3
+    light, moves : how much more than usual copies are relit, and moved
     aligned : the same things lie in the same places of all images. Then there are descriptors at every
         place, and the codes must also tell the classes alone, lest the layers from the pixels, which
         learn the training images by heart, do it for them.
@@ -87,7 +87,7 @@ def train(
             images = torch.as_tensor(squares, device=device)
             labels = torch.as_tensor(y, device=device).long()
             twins = enumerate(_twins(module, n_parts))
-            workers = [_Worker(twin, seed + i, mirror, change) for i, twin in twins]
+            workers = [_Worker(twin, seed + i, mirror, light, moves) for i, twin in twins]
 
             for batch in track(_batches(len(images), steps), what, steps):
                 for worker, part in zip(workers, batch.to(device).chunk(n_parts), strict=True):
@@ -110,9 +110,9 @@ class _Worker:
     comes from the part's own generator: the result is the same for any number of threads.
     """
 
-    def __init__(self, module: _Module, seed: int, mirror: bool, change: float) -> None:
+    def __init__(self, module: _Module, seed: int, mirror: bool, light: float, moves: float) -> None:
         self.module = module
-        self.mirror, self.change = mirror, change
+        self.mirror, self.light, self.moves = mirror, light, moves
         self.parameters = list(module.parameters())
         self.random = torch.Generator(self.parameters[0].device).manual_seed(seed)
         self.given: tuple[Tensor, Tensor] | None = None
@@ -125,8 +125,8 @@ class _Worker:
         # as others; this thread takes them for zero.
         torch.set_flush_denormal(True)
         try:
-            copies = augmented(images, self.mirror, self.random, self.change)
-            copies = relit(copies, self.random, self.change)
+            copies = augmented(images, self.mirror, self.random, self.moves)
+            copies = relit(copies, self.random, self.light)
             losses = [
                 functional.cross_entropy(scores, labels, label_smoothing=0.1)
                 for scores in self.module(copies, self.random)
@@ -155,15 +155,15 @@ def _batches(n: int, steps: int) -> Any:
         order = order[BATCH:]
 
 
-def augmented(images: Tensor, mirror: bool, random: Tensor = None, change: float = 1.0) -> Tensor:
+def augmented(images: Tensor, mirror: bool, random: Tensor = None, moves: float = 1.0) -> Tensor:
     """Copies (n, planes, height, width), each moved at random; what comes in is mirrored."""
-    n, more = len(images), min(change, MOST_MOVED)
+    n = len(images)
 
     def drawn() -> Tensor:
         return torch.rand(n, generator=random, device=images.device)
 
     def spread(by: float) -> Tensor:
-        return (drawn() * 2 - 1) * by * more
+        return (drawn() * 2 - 1) * by * moves
 
     angle, size, aspect = spread(TURN), spread(SCALE).exp(), spread(0.3 * SCALE).exp()
     side = torch.where(drawn() < 0.5, -1.0, 1.0) if mirror else torch.ones_like(angle)
@@ -176,12 +176,12 @@ def augmented(images: Tensor, mirror: bool, random: Tensor = None, change: float
     return functional.grid_sample(images, grid, padding_mode="reflection", align_corners=False)
 
 
-def relit(images: Tensor, random: Tensor = None, change: float = 1.0) -> Tensor:
+def relit(images: Tensor, random: Tensor = None, light: float = 1.0) -> Tensor:
     """Copies with another brightness, contrast and strength of colours, drawn at random."""
 
     def spread(by: float) -> Tensor:
         drawn = torch.rand(len(images), 1, 1, 1, generator=random, device=images.device)
-        return (drawn * 2 - 1) * by * change
+        return (drawn * 2 - 1) * by * light
 
     grey, colours = images[:, :1], images[:, 1:]
     mean = grey.mean(dim=(2, 3), keepdim=True)

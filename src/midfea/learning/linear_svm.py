@@ -300,12 +300,13 @@ def fit_temperature(margins: NDArray[Any], y: NDArray[np.intp]) -> float:
     """The factor that makes softmax(factor * margins) most likely on held-out margins.
 
     One number, so that the most probable class is always the predicted one. 1 if nothing could be
-    held out.
+    held out. As if one image more had been seen whose label says nothing: without it, few images of
+    which none is told wrong would make all probabilities 0 or 1.
     """
-    return _calibrated(margins, y)[0]
+    return _calibrated(margins, y, doubt=1)[0]
 
 
-def _calibrated(margins: NDArray[Any], y: NDArray[np.intp]) -> tuple[float, float]:
+def _calibrated(margins: NDArray[Any], y: NDArray[np.intp], doubt: int = 0) -> tuple[float, float]:
     """`fit_temperature`, and the mean negative log-likelihood with it; infinite if there is none."""
     scores = margins_to_scores(margins.astype(np.float64))
     known = np.isfinite(scores).all(axis=1)
@@ -315,8 +316,10 @@ def _calibrated(margins: NDArray[Any], y: NDArray[np.intp]) -> tuple[float, floa
 
     def loss(log_factor: float) -> float:
         scaled = np.exp(log_factor) * scores
-        own = scaled[np.arange(len(y)), y]
-        return float((logsumexp(scaled, axis=1) - own).mean())
+        whole = logsumexp(scaled, axis=1)
+        own = (whole - scaled[np.arange(len(y)), y]).sum()
+        any_label = (whole - scaled.mean(axis=1)).mean()
+        return float((own + doubt * any_label) / (len(y) + doubt))
 
     found = minimize_scalar(loss, bounds=(-5, 5), method="bounded")
     return float(np.exp(found.x)), float(found.fun)
