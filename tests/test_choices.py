@@ -71,7 +71,7 @@ def test_copies_of_things_in_place_are_hardly_moved(few_steps, monkeypatch, in_p
     monkeypatch.setattr(finetune, "augmented", lambda *given: moves.add(given[3]) or augmented(*given))
     model = MidFeaClassifier(**SMALL, finetune=True)
     model.fit(*(crosses(7, 3) if in_place else crosses(10, 5)))
-    assert moves == {finetuned.STILL if in_place else 1.0}
+    assert moves == {finetuned.MOVES_IN_PLACE if in_place else 1.0}
 
 
 def test_without_classes_there_is_none(tmp_path):
