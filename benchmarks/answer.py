@@ -48,11 +48,10 @@ CHOSEN = {"floor": 0.0, "partition": "overlapping pyramid"}
 
 def learned(settings: dict[str, Any], images: list[Any], labels: Any) -> MidFeaClassifier:
     model = MidFeaClassifier(**settings, **CHOSEN, random_state=0, n_jobs=2)
-    few = finetuned.Variant(colour=True, mirror=True)
     with (
         patch.object(finetuned, "LEAST", 640),
         patch.object(finetuned, "EACH", 1),
-        patch.object(finetuned, "variants", lambda _: [few]),
+        patch.object(finetuned, "MIRRORED", (True,)),
     ):
         return model.fit(images, labels)
 

@@ -351,7 +351,7 @@ def tell(rows: list[dict[str, Any]]) -> None:
         learned = f"{per} of each class, " if per else ""
         line = f"{learned}{name}: {np.mean(values):.2f} ({np.std(values):.2f}), {len(values)} splits"
         if apart and name != "best":
-            line += f"; best is better by {np.mean(apart):.2f} ({np.std(apart):.2f})"
+            line += f"; best is better by {np.mean(apart):z.2f} ({np.std(apart):.2f})"
         without = cases.get((per, at_most, name.removesuffix(NEURONS)), {})
         gain = [value - without[split] for split, value in found.items() if split in without]
         if gain and name.endswith(NEURONS):

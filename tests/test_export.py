@@ -190,7 +190,7 @@ def test_near_ties_are_decided_as_the_library_does(fitted, drawn, encoding):
 
 def test_finetuned(drawn, few_steps, monkeypatch, tmp_path):
     """With the network: with colours and without, with mirrored copies and without, both steps."""
-    monkeypatch.setattr(finetuned, "variants", lambda _: [finetuned.Variant(True, False)])
+    monkeypatch.setattr(finetuned, "MIRRORED", (False,))
     images, labels = drawn
     model = fit(images, labels, preset="fast", n_words=24, finetune=True)
     model.network_weights_ = np.array([1.0, 1.5, 0.7])  # all count, whatever so short a training found

@@ -2,7 +2,7 @@
 
 The SVM sees fixed features of the whole image, the network a small copy of it, and they err on different
 images: their answers are joined. How much each counts, the SVM and both classifiers of the network, and
-whether colours and mirrored copies help, is decided on a part of the training images that none has seen.
+whether mirrored copies help, is decided on a part of the training images that none has seen.
 """
 
 from __future__ import annotations
@@ -43,20 +43,15 @@ UNUSUAL = 0.02  # times distance squared: log-likelihood that other weights must
 # weight is told in its temperature, and a group counts as one image does. Sexes of AR, weights of one
 # quarter's people for the others', mean of six kinds of networks: 23 errors instead of 27 in 700.
 USUAL_OF_GROUPS, UNUSUAL_OF_GROUPS = np.array([1.0, 0.7, 0.2]), 0.5
-ENOUGH = 6  # images of a class; copies of fewer are changed more, and of fewer than 3 are grey
+ENOUGH = 6  # images of a class; copies of fewer are changed more
+COLOURED = 3  # images of a class; the network sees fewer in grey
 MOST_MOVED = 1.5  # shifts, scales and turns grow by no more than this, light by more
 # Where the same things lie in the same places, copies as usual take that away; but they help to tell the
 # sexes of new people (72 errors of 1400 instead of 79). Joined to the SVM, errors in 1200 answers of AR
 # faces and 2478 of Yale B, from 3 and 10 images of each person: 8.5 and 23.5 if moved half as much, 6.0
 # and 23.0 a quarter as much, 6.5 and 21.0 if relit half as much besides, 4.0 and 21.0 with these.
 MOVES_IN_PLACE, LIGHT_IN_PLACE = 0.1, 0.5
-
-
-class Variant(NamedTuple):
-    """What the network sees in training."""
-
-    colour: bool
-    mirror: bool
+MIRRORED = (False, True)  # what is tried: copies as the image is, or half of them its mirror image
 
 
 class Tuned(NamedTuple):
@@ -126,12 +121,14 @@ def fit_network(
     if in_place:
         light, moves = LIGHT_IN_PLACE, MOVES_IN_PLACE
 
-    def train(chosen: NDArray[np.intp], variant: Variant, n_seen: int, what: str) -> Network:
+    colour = per_class >= COLOURED and bool((squares[:, 1:] != NEUTRAL).any())
+
+    def train(chosen: NDArray[np.intp], mirror: bool, n_seen: int, what: str) -> Network:
         return finetune.train(
-            squares[chosen, : 3 if variant.colour else 1],
+            squares[chosen, : 3 if colour else 1],
             y[chosen],
             start,
-            mirror=variant.mirror,
+            mirror=mirror,
             light=light,
             moves=moves,
             aligned=aligned,
@@ -142,32 +139,24 @@ def fit_network(
             what=what,
         )
 
-    colour = per_class >= 3 and bool((squares[:, 1:] != NEUTRAL).any())
     everyone = np.arange(len(y))
     parts = folds(y, N_FOLDS, seed, groups)
     if not parts:  # too few images to learn from which copies help
-        network = train(everyone, Variant(colour, False), n_seen, "fine-tuning")
+        network = train(everyone, False, n_seen, "fine-tuning")
         by_svm = 1.0 if per_class > 1 else SINGLE * margins.shape[1]
         return Tuned(network, USUAL * [by_svm, 1, 1], everyone[:0], margins[:0])
     known, held_out = parts[0]
-    trials: list[tuple[float, Variant, NDArray[np.float64], NDArray[np.float64]]] = []
-    tried = variants(colour)
-    for variant in tried:
+    trials: list[tuple[float, bool, NDArray[np.float64], NDArray[np.float64]]] = []
+    for mirror in MIRRORED:
         what = f"fine-tuning, trial {len(trials) + 1}"
-        network = train(known, variant, n_seen // 2 // len(tried), what)
+        network = train(known, mirror, n_seen // 2 // len(MIRRORED), what)
         answers = [margins[held_out], *network_answers(network, model, squares[held_out])]
         together = None if groups is None else groups[held_out]
         weights = joint_weights(answers, y[held_out], together, model.temperature_)
         joined = join(answers, weights)
-        trials.append((-_loss(joined, y[held_out]), variant, weights, joined))
-    _, variant, weights, scores = max(trials, key=lambda trial: trial[0])
-    return Tuned(train(everyone, variant, n_seen, "fine-tuning"), weights, held_out, scores)
-
-
-def variants(colour: bool) -> list[Variant]:
-    """What is tried: the image as it is, its mirror image beside it, and without its colours."""
-    plain = Variant(colour, False)
-    return [plain, plain._replace(mirror=True)] + [plain._replace(colour=False)] * colour
+        trials.append((-_loss(joined, y[held_out]), mirror, weights, joined))
+    _, mirror, weights, scores = max(trials, key=lambda trial: trial[0])
+    return Tuned(train(everyone, mirror, n_seen, "fine-tuning"), weights, held_out, scores)
 
 
 def how_changed(per_class: float) -> float:
