@@ -201,9 +201,10 @@ def draw(rows: list[dict[str, Any]], path: Path, title: str) -> None:
             x = np.mean([row[key] for row in mine])
             y = np.mean([row["mean per-class accuracy"] for row in mine])
             ours = name.split(",")[0] in ("paper", "fast", "best")
-            ax.plot(x, y, "o" if ours else "s", color="#0072b2" if ours else "#d55e00")
-            side = {"xytext": (-6, 4), "ha": "right"} if ours else {"xytext": (6, -10)}
-            ax.annotate(name, (x, y), textcoords="offset points", fontsize=9, **side)
+            colour = "#0072b2" if ours else "#d55e00"
+            ax.plot(x, y, "o" if ours else "s", color=colour)
+            side = {"xytext": (-7, -3), "ha": "right"} if ours else {"xytext": (7, -3)}
+            ax.annotate(name, (x, y), textcoords="offset points", fontsize=9, color=colour, **side)
         ax.set_xscale("log")
         ax.set_xlabel(label)
         ax.grid(alpha=0.3)
