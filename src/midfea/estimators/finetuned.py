@@ -29,8 +29,8 @@ N_FOLDS = 4  # one of which is held out
 # three minutes on two cores, for up to 2,000 images.
 LEAST, EACH = 32_000, 16
 N_FILTERS, N_WORDS = 16, 256
-# In aligned images each place counts: descriptors at every one of them, and in the time that takes seven
-# tenths of the copies.
+# Where a grid of cells was chosen each place counts: descriptors at every one of them, and in the time
+# that takes seven tenths of the copies.
 FEWER = 0.7
 USUAL = np.array([1.0, 0.5, 0.5])  # weights of the SVM and of the network's two classifiers
 # With one image of each class none is held out, and decision values of the SVM are a fiftieth to a
@@ -46,10 +46,11 @@ USUAL_OF_GROUPS, UNUSUAL_OF_GROUPS = np.array([1.0, 0.7, 0.2]), 0.5
 ENOUGH = 6  # images of a class; copies of fewer are changed more
 COLOURED = 3  # images of a class; the network sees fewer in grey
 MOST_MOVED = 1.5  # shifts, scales and turns grow by no more than this, light by more
-# Where the same things lie in the same places, copies as usual take that away; but they help to tell the
-# sexes of new people (72 errors of 1400 instead of 79). Joined to the SVM, errors in 1200 answers of AR
-# faces and 2478 of Yale B, from 3 and 10 images of each person: 8.5 and 23.5 if moved half as much, 6.0
-# and 23.0 a quarter as much, 6.5 and 21.0 if relit half as much besides, 4.0 and 21.0 with these.
+# Where a grid is far better (`choices.FAR`), the same things lie in the same places, and copies as usual
+# take that away; but they help to tell the sexes of new people (72 errors of 1400 instead of 79). Joined
+# to the SVM, errors in 1200 answers of AR faces and 2478 of Yale B, from 3 and 10 images of each person:
+# 8.5 and 23.5 if moved half as much, 6.0 and 23.0 a quarter as much, 6.5 and 21.0 if relit half as much
+# besides, 4.0 and 21.0 with these.
 MOVES_IN_PLACE, LIGHT_IN_PLACE = 0.1, 0.5
 MIRRORED = (False, True)  # what is tried: copies as the image is, or half of them its mirror image
 

@@ -67,7 +67,7 @@ def train(
     """A network that tells the classes of images (n, 1 or 3, SIDE, SIDE), after `n_seen` copies.
 
     light, moves : how much more than usual copies are relit, and moved
-    aligned : the same things lie in the same places of all images. Then there are descriptors at every
+    aligned : a grid of cells suits the images. Then there are descriptors at every
         place, and the codes must also tell the classes alone, lest the layers from the pixels, which
         learn the training images by heart, do it for them.
     """
