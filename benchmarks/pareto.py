@@ -149,6 +149,9 @@ ABLATION: dict[str, Learn] = {
     "best, network alone": network_alone,
     "best, network from a random start": changed((finetune, "Start", random_start)),
     "best, network without moved copies": changed((finetune, "augmented", lambda images, *_: images)),
+    "best, network without copies lit from a side": changed(
+        (finetune, "shaded", lambda images, *_: images)
+    ),
     "best, network without relit copies": changed((finetune, "relit", lambda images, *_: images)),
     "best, network without layers from the pixels": changed(
         (finetune._Module, "path", _no_path(finetune._Module.path)),

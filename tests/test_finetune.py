@@ -86,6 +86,23 @@ def test_relit_copies():
     assert 0.36 < contrasts.min() < 0.45 and 2.4 < contrasts.max() < 2.75  # e^-1 to e^1
 
 
+def test_copies_lit_from_a_side():
+    """Brighter towards one border by as much as darker towards the other; colours stay."""
+    torch = pytest.importorskip("torch")
+    from midfea.learning import finetune
+
+    images = torch.full((200, 3, 64, 32), 100.0)
+    copies = finetune.shaded(images, torch.Generator().manual_seed(0))
+    assert (copies[:, 1:] == 100).all()
+    logs = (copies[:, 0] / 100).log()
+    torch.testing.assert_close(logs, -logs.flip((1, 2)))
+    for across in (logs[:, -1].mean(dim=1), logs[:, :, -1].mean(dim=1)):  # to the bottom, to the right
+        assert -0.5 <= across.min() < -0.45 and 0.45 < across.max() <= 0.5
+    torch.testing.assert_close(logs[:, 0, 0], logs[:, 0].mean(dim=1) + logs[:, :, 0].mean(dim=1))
+    hardly = finetune.shaded(images, torch.Generator().manual_seed(0), 0.1)
+    torch.testing.assert_close((hardly[:, 0] / 100).log(), logs / 10)
+
+
 def test_moved_copies():
     """A spot lies farther from where it was, the more copies are moved; never beyond all bounds."""
     torch = pytest.importorskip("torch")
@@ -194,12 +211,21 @@ def test_best_is_fine_tuned_where_torch_is(surfaces, few_steps):
     assert model.fit(surfaces.images, surfaces.target).network_ is not None
 
 
+@pytest.mark.parametrize("worth", [1e6, -1e6])
+def test_mirrored_copies_must_be_worth_it(surfaces, few_steps, monkeypatch, worth):
+    pytest.importorskip("torch")
+    monkeypatch.setattr(finetuned, "MIRROR_WORTH", worth)
+    model = MidFeaClassifier(preset="fast", n_words=30, random_state=0, finetune=True)
+    assert model.fit(surfaces.images, surfaces.target).network_.mirror == (worth < 0)
+
+
 def test_one_image_of_each_class(surfaces, few_steps):
     """Nothing can be held out; the SVM counts all the same."""
     first = np.unique(surfaces.target, return_index=True)[1]
     model = MidFeaClassifier(preset="fast", n_words=30, random_state=0, finetune=True)
     model.fit([surfaces.images[i] for i in first], surfaces.target[first])
-    np.testing.assert_allclose(model.network_weights_, [finetuned.SINGLE * len(first), 0.5, 0.5])
+    by_svm = finetuned.SINGLE * len(first) ** 2
+    np.testing.assert_allclose(model.network_weights_, [by_svm, 0.5, 0.5])
     joined = model.predict_proba(surfaces.images)
     model.network_weights_[0] = 0
     assert np.abs(model.predict_proba(surfaces.images) - joined).max() > 1e-3
@@ -249,7 +275,7 @@ def test_training_learns(surfaces):
     ).fit(squares[:, 0])
     start = finetune.Start(features.filters_, features.codebook_)
     settings = {"mirror": True, "seed": 0}
-    network = finetune.train(squares, y, start, n_seen=3200, n_threads=2, **settings)
+    network = finetune.train(squares, y, start, n_seen=4800, n_threads=2, **settings)
     answers = network.log_probabilities(squares, cpu.describe).argmax(axis=2)
     assert ((answers == y[:, None]).mean(axis=0) > 0.8).all()
     assert np.abs(network.filters - start.filters).max() > 1e-3  # the filters too
@@ -301,7 +327,9 @@ def test_colour_is_used_when_it_tells_the_classes(few_steps, monkeypatch, tmp_pa
 
 
 def test_copies_seen():
-    assert finetuned.copies_seen(10) == finetuned.LEAST
+    assert finetuned.copies_seen(100) == finetuned.copies_seen(100, 10) == finetuned.LEAST
+    assert finetuned.copies_seen(100, 4) == 1.5 * finetuned.LEAST
+    assert finetuned.copies_seen(10, 1) == finetuned.copies_seen(20, 2) == 2 * finetuned.LEAST
     assert finetuned.copies_seen(2000) == finetuned.LEAST < finetuned.copies_seen(3060)
 
 

@@ -1,7 +1,7 @@
 """Training the chain as one network (`Network`), from the unsupervised solution on; needs torch.
 
-Every image seen is a fresh copy: shifted, scaled, turned, relit, and mirrored if mirror images mean the
-same.
+Every image seen is a fresh copy: shifted, scaled, turned, lit from a side, relit, and mirrored if mirror
+images mean the same.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ PARTS = 4  # of a batch, each for one thread; a GPU takes batches whole
 KEPT = 0.7  # share of the features that dropout leaves
 RATE = 5e-3
 SHIFT, SCALE, TURN = 0.1, 0.15, math.radians(10)
+SLOPE = 0.5  # of light: from the middle to a border it changes by a factor of up to e^SLOPE
 LIGHT = 0.5  # contrast and colours by a factor of up to e^LIGHT, brightness by up to a quarter of LIGHT
 
 
@@ -66,7 +67,8 @@ def train(
 ) -> Network:
     """A network that tells the classes of images (n, 1 or 3, SIDE, SIDE), after `n_seen` copies.
 
-    light, moves : how much more than usual copies are relit, and moved
+    light : how much more than usual copies are relit
+    moves : how much more than usual they are moved, and light comes from a side
     aligned : a grid of cells suits the images. Then there are descriptors at every
         place, and the codes must also tell the classes alone, lest the layers from the pixels, which
         learn the training images by heart, do it for them.
@@ -126,6 +128,7 @@ class _Worker:
         torch.set_flush_denormal(True)
         try:
             copies = augmented(images, self.mirror, self.random, self.moves)
+            copies = shaded(copies, self.random, self.moves)
             copies = relit(copies, self.random, self.light)
             losses = [
                 functional.cross_entropy(scores, labels, label_smoothing=0.1)
@@ -174,6 +177,17 @@ def augmented(images: Tensor, mirror: bool, random: Tensor = None, moves: float 
     ]
     grid = functional.affine_grid(torch.stack(rows, dim=1), images.shape, align_corners=False)
     return functional.grid_sample(images, grid, padding_mode="reflection", align_corners=False)
+
+
+def shaded(images: Tensor, random: Tensor = None, moves: float = 1.0) -> Tensor:
+    """Copies lit from another side: towards one border grey pixels become brighter, or darker."""
+
+    def slope(side: int) -> Tensor:
+        by = (torch.rand(len(images), 1, generator=random, device=images.device) * 2 - 1) * SLOPE
+        return (by * moves * torch.linspace(-1, 1, side, device=images.device)).exp()
+
+    down, right = (slope(side) for side in images.shape[2:])
+    return torch.cat([images[:, :1] * down[:, None, :, None] * right[:, None, None], images[:, 1:]], 1)
 
 
 def relit(images: Tensor, random: Tensor = None, light: float = 1.0) -> Tensor:

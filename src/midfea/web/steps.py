@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 
 from midfea.estimators import choices
-from midfea.estimators.finetuned import copies_seen
+from midfea.estimators.finetuned import MIRRORED, copies_seen
 
 Told = Callable[[str, float], None]  # the step in words, the fraction done
 
@@ -27,7 +27,6 @@ WORDS = {
     "small copies": "Fine-tuning",
     "fine-tuning, trial 1": "Fine-tuning, first trial",
     "fine-tuning, trial 2": "Fine-tuning, second trial",
-    "fine-tuning, trial 3": "Fine-tuning, third trial",
     "fine-tuning": "Fine-tuning",
     "checking": "Checking with images held out",
     "learning curve": "Would more images help?",
@@ -115,9 +114,8 @@ def expected(
         seconds["classifier"] += 0.02 * neurons * (1 + n_images / 500)
         seconds["neuron selectivity"] = 0.01 * neurons * (1 + n_images / 500)
     if finetune:
-        whole = copies_seen(n_images) / COPIES_A_SECOND
-        trials = (1, 2, 3)  # which together see half as many copies
-        seconds |= {f"fine-tuning, trial {i}": whole / 2 / len(trials) for i in trials}
-        seconds["fine-tuning"] = whole
+        tried = copies_seen(n_images) / 2 / len(MIRRORED)
+        seconds |= {f"fine-tuning, trial {i + 1}": tried / COPIES_A_SECOND for i in range(len(MIRRORED))}
+        seconds["fine-tuning"] = copies_seen(n_images, n_images / n_classes) / COPIES_A_SECOND
     seconds["checking"] = 0.2 + 3 * svm
     return seconds | {"learning curve": 0.1 + 1.5 * svm}
