@@ -37,7 +37,7 @@ USUAL = np.array([1.0, 0.5, 0.5])  # weights of the SVM and of the network's two
 # With one image of each class none is held out, and decision values of the SVM are a fiftieth to a
 # hundredth as far apart as the network's. It is worth more, the more classes there are. Percent of other
 # images of the training parts with SVM weights of 0, 1, 4, 40, 80: Caltech-101 (102 classes, two draws)
-# 18.3, 18.4, 18.9, 23.1, 24.5; hands (10 classes, four draws) 67.2, 66.8, 66.0, 61.3, 60.4.
+# 18.3, 18.4, 18.9, 23.1, 24.5; hands (10 classes, four draws) 67.2, 66.8, 66.0, 59.5, 55.2.
 SINGLE = 0.008  # times the number of classes squared, for the SVM
 UNUSUAL = 0.02  # times distance squared: log-likelihood that other weights must win, of all held out
 # Likewise if groups are held out, of which there are few, each with much the same to say: the SVM's
