@@ -5,7 +5,7 @@ import pytest
 
 import midfea
 from midfea import MidFea, MidFeaClassifier, MidFeaRegressor
-from midfea.estimators import choices, finetuned
+from midfea.estimators import base, choices, finetuned, presets
 from midfea.images import Images
 from midfea.learning import linear_svm
 
@@ -134,3 +134,59 @@ def test_chosen_with_as_many_images_of_a_class_as_there_are():
     assert set(np.bincount(two[choices.drawn(two, seed=0)])) == {choices.N_IMAGES // 2}
     few = np.repeat([0, 1], [3, 1])
     assert (choices.drawn(few, seed=0) == np.arange(4)).all()
+
+
+@pytest.mark.parametrize(("clearly", "n_words"), [(1e9, 60), (0.0, 30)])
+def test_more_words_if_held_out_images_say_so(monkeypatch, clearly, n_words):
+    """The model is the one that has so many words from the start."""
+    monkeypatch.setattr(presets, "WORDS", (30, 60))
+    monkeypatch.setattr(choices, "WORDS", (30, 60))
+    monkeypatch.setattr(base, "WORDS", (30, 60))
+    images, y = crosses(7, 3)
+    settings = SMALL | {"floor": 0.0, "partition": (6, 6), "finetune": False}
+    monkeypatch.setattr(choices, "CLEARLY", clearly)
+    model = MidFeaClassifier(**settings | {"n_words": "cv"}).fit(images, y)
+    assert model.n_words == "cv" and model.settings_["n_words"] == len(model.codebook_) == n_words
+    same = MidFeaClassifier(**settings | {"n_words": n_words}).fit(images, y)
+    np.testing.assert_array_equal(model.decision_function(images), same.decision_function(images))
+
+
+def test_more_words_must_be_affordable(monkeypatch):
+    images, y = crosses(7, 3)  # 48 images of 60x60 pixels
+    model = MidFeaClassifier(**SMALL, partition=(6, 6), floor=0.0).fit(images, y)
+
+    def affords(n_words):
+        return choices.affords(n_words, model, Images(images), y)
+
+    assert affords(4000) and not affords(4001)  # n_samples
+    model.n_samples = 10**6
+    assert affords(48 * 60 * 60 // 32) and not affords(48 * 60 * 60 // 32 + 1)
+    for bound, n in (("MOST_FEATURES", 48), ("MOST_WEIGHTS", 4)):
+        with monkeypatch.context() as patched:
+            patched.setattr(choices, bound, n * 36 * 40)
+            assert affords(40) and not affords(41)
+    monkeypatch.setattr(choices, "SMALL", 60)
+    assert not affords(40)
+
+
+@pytest.mark.parametrize(("n", "side"), [(1000, 24), (350, 40), (170, 56)])
+def test_affordable_words_can_be_learned(n, side):
+    """Descriptors are enough, however many of them lie at borders."""
+    images = list(np.random.RandomState(0).randint(256, size=(n, side, side)).astype(np.uint8))
+    model = MidFeaClassifier(
+        preset="best", finetune=False, n_words=20, n_samples=100_000, random_state=0
+    )
+    model.n_cells_ = 1
+    n_words = next(
+        w for w in (16384, 8192) if choices.affords(w, model, Images(images), np.arange(n) % 2)
+    )
+    small = MidFea(n_filters=2, pairs=False, window=4, projection=None, random_state=0)
+    with pytest.raises(ValueError, match=f"{10**6} words cannot be learned from (\\d+) ") as error:
+        small.set_params(n_words=10**6).fit(images)
+    assert int(str(error.value).split(" from ")[1].split()[0]) >= n_words
+
+
+@pytest.mark.parametrize("n_words", ["auto", 0, 2.5, None])
+def test_words_are_a_number_or_chosen(n_words):
+    with pytest.raises(ValueError, match='n_words must be an integer of 1 or more, or "cv"'):
+        MidFea(n_words=n_words).fit(crosses(7, 3)[0])

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from midfea import stages
 from midfea.arrays import to_numpy
 from midfea.engines import Chain, Encoding, Engine, arrays_on, get_engine, min_side, takes_batches
-from midfea.estimators.presets import CHOICES, check, preset_values
+from midfea.estimators.presets import CHOICES, WORDS, check, preset_values
 from midfea.images import Grey, ImageError, Images
 from midfea.parallel import in_parallel, linear_algebra_threads
 from midfea.progress import progress_bars, track
@@ -49,7 +49,7 @@ class MidFeaBase(BaseEstimator):
     pairs: bool = True
     window: int = 2
     scales: tuple[float, ...] | Literal["auto"] = (1.0,)
-    n_words: int = 1000
+    n_words: int | Literal["cv"] = 1000
     encoding: Encoding = "vq"
     n_neighbors: int = 5
     softness: float = 10.0
@@ -162,7 +162,8 @@ class MidFeaBase(BaseEstimator):
         """
         settings = self.get_params(deep=False)
         check(settings)
-        unchosen = {name: values[0] for name, values in CHOICES.items() if settings[name] == "cv"}
+        of_choice = CHOICES | {"n_words": WORDS}
+        unchosen = {name: values[0] for name, values in of_choice.items() if settings[name] == "cv"}
         self.settings_ = settings = settings | unchosen | (chosen or {})
         rng = check_random_state(self.random_state)
         some = _evenly(len(images), MAX_IMAGES, rng)

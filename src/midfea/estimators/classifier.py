@@ -22,7 +22,7 @@ from sklearn.utils.validation import (
 from midfea.engines import arrays_on
 from midfea.estimators.augmented import choose_kinds, kinds_of, with_copies
 from midfea.estimators.base import MidFeaBase
-from midfea.estimators.choices import choose
+from midfea.estimators.choices import choose, learn
 from midfea.estimators.finetuned import fit_network, join, network_answers, small_copies, wanted
 from midfea.estimators.neuron_selectivity import NeuronSelectivity
 from midfea.estimators.selective import activations, fit_layer
@@ -112,8 +112,7 @@ class MidFeaClassifier(ClassifierMixin, MidFeaBase):
         tune = wanted(self.finetune)  # now, and not after minutes
         with self._bars():
             chosen = choose(self, checked, numbers, together)
-            self._learn_chain(checked, chosen.settings)
-            features = self._features(checked)
+            features = learn(self, checked, numbers, together, chosen.settings)
             if self.keep_features:
                 self.training_features_ = features
             if kinds == "cv":

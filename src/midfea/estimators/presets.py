@@ -35,7 +35,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "pairs": False,
         "window": 4,
         "scales": "auto",
-        "n_words": 4096,
+        "n_words": "cv",
         "encoding": "llc",
         "partition": "cv",
         "projection": None,
@@ -49,11 +49,13 @@ CHOICES: dict[str, tuple[Any, Any]] = {
     "partition": ("overlapping pyramid", (6, 6)),
 }
 
+# Likewise for the words, by the features themselves (`choices.learn`).
+WORDS = (4096, 16384)
+
 _AT_LEAST = {
     "n_filters": 2,  # with a single map nothing stands above the mean map
     "filter_size": 2,
     "window": 1,
-    "n_words": 1,
     "n_neighbors": 1,
     "n_components": 1,
     "n_samples": 1,
@@ -89,6 +91,10 @@ def check(params: dict[str, Any]) -> None:
         _require(params, name, params[name] in choices, "one of " + ", ".join(map(repr, choices)))
     for name in ("rectify", "pairs"):
         _require(params, name, isinstance(params[name], bool), "True or False")
+    n_words = params["n_words"]
+    _require(
+        params, "n_words", n_words == "cv" or _is_int(n_words, 1), 'an integer of 1 or more, or "cv"'
+    )
     floor = params["floor"]
     fine = floor == "cv" or (_is_number(floor) and floor >= 0)
     _require(params, "floor", fine, 'zero or more, or "cv"')
@@ -104,8 +110,8 @@ def check(params: dict[str, Any]) -> None:
     _require(params, "scales", fine, 'factors above 0 and up to 4, such as (1.0, 0.5), or "auto"')
     if params["partition"] != "cv":
         partition_levels(params["partition"], (64, 64))
-    if params["encoding"] != "vq" and params["n_neighbors"] > params["n_words"]:
-        raise ValueError(f"n_neighbors={params['n_neighbors']} exceeds n_words={params['n_words']}")
+    if params["encoding"] != "vq" and params["n_neighbors"] > (WORDS[0] if n_words == "cv" else n_words):
+        raise ValueError(f"n_neighbors={params['n_neighbors']} exceeds n_words={n_words}")
 
 
 def _require(params: dict[str, Any], name: str, fine: bool, wanted: str) -> None:

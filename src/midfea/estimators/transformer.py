@@ -33,7 +33,8 @@ class MidFea(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MidFeaBase):
     scales : sizes at which each image is seen, relative to its own; one codebook serves all, and the
         cells keep the maximum. "auto": (1.0, 0.5) if half of the images have 128 pixels or more on their
         longer side, as they are seen (`max_side`), else (1.0,).
-    n_words : size of the codebook.
+    n_words : size of the codebook. "cv": 4096, or 16384 if a classifier of small images finds held-out
+        ones clearly more likely with so many.
     encoding : "vq" (nearest word), "soft" (localised soft assignment) or "llc".
     n_neighbors, softness : words used by soft and LLC codes; sharpness of the soft assignment.
     partition : "pyramid" (1x1, 2x2 and 4x4 cells), "overlapping pyramid" (each of them reaches over its
