@@ -5,7 +5,7 @@ import pytest
 
 import midfea
 from midfea import MidFea, MidFeaClassifier, MidFeaRegressor
-from midfea.estimators import base, choices, finetuned, presets
+from midfea.estimators import choices, finetuned, presets
 from midfea.images import Images
 from midfea.learning import linear_svm
 
@@ -141,7 +141,6 @@ def test_more_words_if_held_out_images_say_so(monkeypatch, clearly, n_words):
     """The model is the one that has so many words from the start."""
     monkeypatch.setattr(presets, "WORDS", (30, 60))
     monkeypatch.setattr(choices, "WORDS", (30, 60))
-    monkeypatch.setattr(base, "WORDS", (30, 60))
     images, y = crosses(7, 3)
     settings = SMALL | {"floor": 0.0, "partition": (6, 6), "finetune": False}
     monkeypatch.setattr(choices, "CLEARLY", clearly)

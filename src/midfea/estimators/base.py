@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from midfea import stages
 from midfea.arrays import to_numpy
 from midfea.engines import Chain, Encoding, Engine, arrays_on, get_engine, min_side, takes_batches
-from midfea.estimators.presets import CHOICES, WORDS, check, preset_values
+from midfea.estimators.presets import check, preset_values, unchosen
 from midfea.images import Grey, ImageError, Images
 from midfea.parallel import in_parallel, linear_algebra_threads
 from midfea.progress import progress_bars, track
@@ -162,9 +162,7 @@ class MidFeaBase(BaseEstimator):
         """
         settings = self.get_params(deep=False)
         check(settings)
-        of_choice = CHOICES | {"n_words": WORDS}
-        unchosen = {name: values[0] for name, values in of_choice.items() if settings[name] == "cv"}
-        self.settings_ = settings = settings | unchosen | (chosen or {})
+        self.settings_ = settings = settings | unchosen(settings) | (chosen or {})
         rng = check_random_state(self.random_state)
         some = _evenly(len(images), MAX_IMAGES, rng)
         greys = [self._checked_grey(images, i) for i in track(some, "reading", len(some))]

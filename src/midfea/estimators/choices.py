@@ -60,7 +60,7 @@ def choose(model: Any, images: Images, y: NDArray[np.intp], groups: Any = None) 
     like = {field.name: getattr(model, field.name) for field in fields(MidFea)} | {
         "preset": None,
         "scales": (1.0,),
-        "n_words": N_WORDS if model.n_words == "cv" else min(model.n_words, N_WORDS),
+        "n_words": min(WORDS[0] if model.n_words == "cv" else model.n_words, N_WORDS),
         "n_samples": min(model.n_samples, N_SAMPLES),
         "projection": None,
         "max_side": None,

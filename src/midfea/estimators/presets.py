@@ -43,7 +43,8 @@ PRESETS: dict[str, dict[str, Any]] = {
     },
 }
 
-# What "cv" chooses between on held-out training images (`choices`); the first, without classes.
+# What "cv" chooses between on held-out training images (`choices`); the first, without classes
+# (`unchosen`).
 CHOICES: dict[str, tuple[Any, Any]] = {
     "floor": (0.0, 0.5),
     "partition": ("overlapping pyramid", (6, 6)),
@@ -83,21 +84,24 @@ def preset_values(preset: Any, defaults: dict[str, Any]) -> dict[str, Any]:
     return {name: PRESETS[preset].get(name, defaults[name]) for name in spoken_of}
 
 
+def unchosen(params: dict[str, Any]) -> dict[str, Any]:
+    """What parameters that are "cv" come to where nothing chooses."""
+    usual = {name: values[0] for name, values in CHOICES.items()} | {"n_words": WORDS[0]}
+    return {name: value for name, value in usual.items() if params[name] == "cv"}
+
+
 def check(params: dict[str, Any]) -> None:
     """ValueError, naming the parameter, if one of them cannot be used."""
+    params = params | unchosen(params)
     for name, least in _AT_LEAST.items():
         _require(params, name, _is_int(params[name], least), f"an integer of {least} or more")
     for name, choices in _ONE_OF.items():
         _require(params, name, params[name] in choices, "one of " + ", ".join(map(repr, choices)))
     for name in ("rectify", "pairs"):
         _require(params, name, isinstance(params[name], bool), "True or False")
-    n_words = params["n_words"]
-    _require(
-        params, "n_words", n_words == "cv" or _is_int(n_words, 1), 'an integer of 1 or more, or "cv"'
-    )
+    _require(params, "n_words", _is_int(params["n_words"], 1), 'an integer of 1 or more, or "cv"')
     floor = params["floor"]
-    fine = floor == "cv" or (_is_number(floor) and floor >= 0)
-    _require(params, "floor", fine, 'zero or more, or "cv"')
+    _require(params, "floor", _is_number(floor) and floor >= 0, 'zero or more, or "cv"')
     _require(params, "softness", _is_number(params["softness"]) and params["softness"] > 0, "above zero")
     device = params["device"]
     _require(params, "device", device is None or isinstance(device, str), 'None or such as "cuda"')
@@ -108,10 +112,9 @@ def check(params: dict[str, Any]) -> None:
     fine = fine and all(_is_number(scale) and 0 < scale <= 4 for scale in scales)
     fine = fine or scales == "auto"
     _require(params, "scales", fine, 'factors above 0 and up to 4, such as (1.0, 0.5), or "auto"')
-    if params["partition"] != "cv":
-        partition_levels(params["partition"], (64, 64))
-    if params["encoding"] != "vq" and params["n_neighbors"] > (WORDS[0] if n_words == "cv" else n_words):
-        raise ValueError(f"n_neighbors={params['n_neighbors']} exceeds n_words={n_words}")
+    partition_levels(params["partition"], (64, 64))
+    if params["encoding"] != "vq" and params["n_neighbors"] > params["n_words"]:
+        raise ValueError(f"n_neighbors={params['n_neighbors']} exceeds n_words={params['n_words']}")
 
 
 def _require(params: dict[str, Any], name: str, fine: bool, wanted: str) -> None:
