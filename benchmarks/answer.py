@@ -30,7 +30,7 @@ from midfea.reproduce.protocols import PROTOCOLS
 WAYS: dict[str, dict[str, Any]] = {
     "best": {"preset": "best"},
     "best, no network": {"preset": "best", "finetune": False},
-    "best, network without mirror image": {"preset": "best"},
+    "best, network with one view": {"preset": "best"},
     "best, one scale": {"preset": "best", "scales": (1.0,)},
     "best, three scales": {"preset": "best", "scales": (1.0, 0.71, 0.5)},
     "best, 1000 words": {"preset": "best", "n_words": 1000},
@@ -51,7 +51,7 @@ def learned(settings: dict[str, Any], images: list[Any], labels: Any) -> MidFeaC
     with (
         patch.object(finetuned, "LEAST", 640),
         patch.object(finetuned, "EACH", 1),
-        patch.object(finetuned, "MIRRORED", (True,)),
+        patch.object(finetuned, "MIRRORED", (False,)),
     ):
         return model.fit(images, labels)
 
@@ -74,8 +74,8 @@ def main() -> None:
         for name in track(given.only, "learning", len(given.only)):
             models[name] = learned(WAYS[name], images, bunch.target[known])
             models[name].n_jobs = 1
-            if models[name].network_ is not None and name.endswith("without mirror image"):
-                object.__setattr__(models[name].network_, "mirror", np.array(False))
+            if models[name].network_ is not None and name.endswith("with one view"):
+                object.__setattr__(models[name].network_, "moved", np.array(0))
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     spent: dict[str, list[float]] = {name: [] for name in models}
     with linear_algebra_threads(1):

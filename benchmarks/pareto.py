@@ -148,7 +148,10 @@ ABLATION: dict[str, Learn] = {
     "best, no network": ours("best", finetune=False),
     "best, network alone": network_alone,
     "best, network from a random start": changed((finetune, "Start", random_start)),
-    "best, network without moved copies": changed((finetune, "augmented", lambda images, *_: images)),
+    "best, network with one view": changed((finetune, "MOVED", 0)),
+    "best, network without moved copies": changed(
+        (finetune, "augmented", lambda images, *_: images), (finetune, "MOVED", 0)
+    ),
     "best, network without copies lit from a side": changed(
         (finetune, "shaded", lambda images, *_: images)
     ),

@@ -189,7 +189,7 @@ def test_near_ties_are_decided_as_the_library_does(fitted, drawn, encoding):
 
 
 def test_finetuned(drawn, few_steps, monkeypatch, tmp_path):
-    """With the network: with colours and without, with mirrored copies and without, both steps."""
+    """With the network: with colours, mirrored copies and moved views or without them, both steps."""
     monkeypatch.setattr(finetuned, "MIRRORED", (False,))
     images, labels = drawn
     model = fit(images, labels, preset="fast", n_words=24, finetune=True)
@@ -203,8 +203,9 @@ def test_finetuned(drawn, few_steps, monkeypatch, tmp_path):
         classifier.predict([picture(image, 40) for image in images])
     of_grey = in_colour.pixels.reshape(PIXELS**2, 3, -1)[:, 0]
     for network in (in_colour, replace(in_colour, pixels=of_grey)):
-        for mirror, step in ((False, 2), (True, 1)):
-            model.network_ = replace(network, mirror=np.array(mirror), step=np.array(step))
+        for mirror, moved, step in ((False, 0, 2), (True, 2, 1)):
+            settled = {"mirror": mirror, "moved": moved, "step": step}
+            model.network_ = replace(network, **{key: np.array(value) for key, value in settled.items()})
             assert_same(model, images)
 
 

@@ -1,6 +1,7 @@
 """Fine-tuning: the gradients, the network without torch, and the classifier that uses both."""
 
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -255,13 +256,20 @@ def test_the_network_needs_no_torch_to_run(surfaces, n_planes, aligned):
     with torch.no_grad():
         heads = module.eval()(images)
         theirs = torch.log_softmax(torch.stack(heads, dim=1), dim=2).numpy()
-    network = module.network([module], mirror=False)
+    network = module.network([module], mirror=False, moved=0)
     for engine in ("cpu", "reference"):
         mine = network.log_probabilities(squares, get_engine(engine).describe)
         np.testing.assert_allclose(mine, theirs, atol=2e-3)
-    both = module.network([module], mirror=True).log_probabilities(squares, cpu.describe)
+    both = replace(network, mirror=np.array(True)).log_probabilities(squares, cpu.describe)
     mirrored = network.log_probabilities(squares[..., ::-1], cpu.describe)
     np.testing.assert_allclose(both, (mine + mirrored) / 2, atol=2e-3)
+    framed = np.pad(squares, ((0, 0), (0, 0), (2, 2), (2, 2)), mode="reflect")
+    moved = [
+        network.log_probabilities(framed[:, :, i : i + 64, i : i + 64], cpu.describe) for i in (0, 2, 4)
+    ]
+    three = replace(network, moved=np.array(2)).log_probabilities(squares, cpu.describe)
+    np.testing.assert_allclose(three, np.mean(moved, axis=0), atol=1e-5)
+    assert np.abs(three - mine).max() > 1e-2
 
 
 def test_training_learns(surfaces):
@@ -281,6 +289,8 @@ def test_training_learns(surfaces):
     assert np.abs(network.filters - start.filters).max() > 1e-3  # the filters too
     one, three = (finetune.train(squares, y, start, n_seen=200, n_threads=n, **settings) for n in (1, 3))
     np.testing.assert_array_equal(one.weights, three.weights)
+    hardly = finetune.train(squares, y, start, n_seen=200, n_threads=2, moves=0.1, **settings)
+    assert (three.moved, hardly.moved) == (finetune.MOVED, 0)  # an image is looked at as copies were
 
 
 def test_finetuned_classifier(surfaces, few_steps, tmp_path):

@@ -140,7 +140,8 @@ def test_the_set_is_found_from_its_own_folder_and_from_those_above(made, name):
     for folder in [parent for parent in own.parents if parent.is_relative_to(made)]:
         assert LOADERS[name](str(folder), complete=False).paths == first.paths
     assert len(first.images) == len(first.target) == len(first.paths)
-    assert all(image.ndim == 2 and image.dtype == np.uint8 for image in first.images)
+    kind = np.float32 if name == "yale_b" else np.uint8
+    assert all(image.ndim == 2 and image.dtype == kind for image in first.images)
     assert all(path.is_file() for path in first.paths)
     if name != "fgnet":
         assert first.target_names == sorted(set(first.target))
@@ -165,6 +166,16 @@ def test_yale_b(made):
     assert data.missing[0] == "yaleB01 (2 images, expected 59 to 64)"
     assert data.missing[-2:] == ["in all 2,410 of 2,414 images", "yaleB01/yaleB01_P00A+050E-40.pgm.bad"]
     assert datasets.load_yale_b(made, (48, 42), complete=False).images[0].shape == (48, 42)
+
+
+def test_yale_b_is_not_rounded(tmp_path):
+    """A face in shades of black: means of pixels are not whole numbers."""
+    black = (np.indices((192, 168)).sum(axis=0) % 2).astype(np.uint8)
+    folder = tmp_path / "yaleB01"
+    folder.mkdir()
+    Image.fromarray(black).save(folder / "yaleB01_P00A+095E+00.pgm")
+    image = datasets.load_yale_b(tmp_path, complete=False).images[0]
+    np.testing.assert_allclose(image[5:-5, 5:-5], 0.5, atol=0.1)
 
 
 def test_caltech101(made):

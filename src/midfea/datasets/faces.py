@@ -73,12 +73,12 @@ def load_yale_b(
     ----------
     folder : holds yaleB01/yaleB01_P00A+000E+00.pgm and so on, or is the folder above that one
         (CroppedYale) or above that (extended_yale_b). The images of ambient light are left out.
-    size : height and width to which the images are resized
+    size : height and width to which the images are resized, without rounding
     complete : refuse a set that lacks more than one file in a hundred
 
     Returns
     -------
-    Bunch with images, target (the person, such as "yaleB01"), target_names, groups (the person),
+    Bunch with images (float32, 0 to 255), target (the person, such as "yaleB01"), target_names, groups (the person),
     paths, missing: people without a folder or with fewer than 59 images, how many images are
     absent in all, and the files that the set's makers marked as spoilt (.bad).
     """
@@ -102,7 +102,9 @@ def load_yale_b(
     check_whole(root, len(paths), YALE_IMAGES, missing, complete)
 
     def resized(index: int, image: Grey) -> Grey:
-        return np.asarray(Image.fromarray(image).resize((size[1], size[0])))
+        # Not rounded: eight photographs hold few shades of black, and the face lies between them.
+        pixels = Image.fromarray(image.astype(np.float32)).resize((size[1], size[0]))
+        return np.asarray(pixels).clip(0, 255)
 
     return Bunch(
         images=read_grey(paths, resized),

@@ -15,13 +15,25 @@ LAST = np.iinfo(np.int64).max
 def log_probabilities(planes: list[Value], network: Network) -> list[Value]:
     """`Network.log_probabilities` of one SIDE x SIDE image: for each classifier, (n_classes,)."""
     g = planes[0].graph
-    views = [planes]
+    views = _moved(planes, network)
     if network.mirror:
-        views.append([plane.cut([1], [-1], [-LAST], [-1]) for plane in planes])
+        views += [[plane.cut([1], [-1], [-LAST], [-1]) for plane in view] for view in views]
     by_classifier = zip(*(scores(view, network) for view in views), strict=True)
     return [
         g.op("LogSoftmax", g.join(list(found), np.float32), axis=1).reduce("Mean", 0).reshape(-1)
         for found in by_classifier
+    ]
+
+
+def _moved(planes: list[Value], network: Network) -> list[list[Value]]:
+    by = int(network.moved)
+    if not by:
+        return [planes]
+    frame = np.array([by] * 4, dtype=np.int64)
+    framed = [plane.graph.op("Pad", plane, frame, mode="reflect") for plane in planes]
+    return [
+        [plane.cut([0, 1], [at, at], [at + SIDE, at + SIDE], [1, 1]) for plane in framed]
+        for at in network.places()
     ]
 
 

@@ -39,6 +39,7 @@ KEPT = 0.7  # share of the features that dropout leaves
 RATE = 5e-3
 SHIFT, SCALE, TURN = 0.1, 0.15, math.radians(10)
 SLOPE = 0.5  # of light: from the middle to a border it changes by a factor of up to e^SLOPE
+MOVED = 2  # pixels, when an image is looked at; not if copies were hardly moved
 LIGHT = 0.5  # contrast and colours by a factor of up to e^LIGHT, brightness by up to a quarter of LIGHT
 
 
@@ -99,7 +100,8 @@ def train(
                     parameter.grad = sum(each) / n_parts
                 optimizer.step()
                 schedule.step()
-            return _Module.network([worker.module for worker in workers], mirror)
+            modules = [worker.module for worker in workers]
+            return _Module.network(modules, mirror, MOVED if moves >= 1 else 0)
     finally:
         torch.set_num_threads(before)
 
@@ -318,7 +320,7 @@ class _Module(nn.Module):
         return self.words / (self.words.flatten(1).norm(dim=1)[:, None, None, None] + 1e-6)
 
     @staticmethod
-    def network(twins: list[_Module], mirror: bool) -> Network:
+    def network(twins: list[_Module], mirror: bool, moved: int) -> Network:
         """The weights as they are used from now on: the batches' statistics are part of the layers."""
         self = twins[0]
 
@@ -357,7 +359,8 @@ class _Module(nn.Module):
                 "whole_intercept": self.whole.bias,
             }
             arrays = {name: np.array(value.cpu().numpy(), order="C") for name, value in found.items()}
-        return Network(**arrays, step=np.array(self.step), mirror=np.array(mirror))
+        settled = {"step": self.step, "mirror": mirror, "moved": moved}
+        return Network(**arrays, **{name: np.array(value) for name, value in settled.items()})
 
 
 def pooled(maps: Tensor) -> Tensor:

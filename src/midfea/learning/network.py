@@ -54,6 +54,7 @@ class Network:
     whole_intercept: Floats
     step: NDArray[np.int64]  # (), from one descriptor to the next
     mirror: NDArray[np.bool_]  # (), whether an image and its mirror image are the same thing
+    moved: NDArray[np.int64]  # (), pixels by which it is also looked at moved, up left and down right
 
     @cached_property
     def chain(self) -> Chain:
@@ -72,9 +73,21 @@ class Network:
         return np.stack([self._of_image(image[: self.n_planes], describe) for image in images])
 
     def _of_image(self, image: Planes, describe: Callable[[Grey, Chain], Floats]) -> NDArray[np.float64]:
-        views: list[Any] = [image, np.ascontiguousarray(image[..., ::-1])] if self.mirror else [image]
-        scores = [self.scores(view, describe(view[0], self.chain)) for view in views]
+        scores = [self.scores(view, describe(view[0], self.chain)) for view in self._views(image)]
         return np.asarray(log_softmax(scores, axis=2).mean(axis=0))
+
+    def _views(self, image: Planes) -> list[Planes]:
+        """The image, perhaps moved, and mirror images; the answer is the mean of theirs."""
+        by = int(self.moved)
+        framed = np.pad(image, ((0, 0), (by, by), (by, by)), mode="reflect")
+        views = [framed[:, at : at + SIDE, at : at + SIDE] for at in self.places()]
+        if self.mirror:
+            views += [view[..., ::-1] for view in views]
+        return [np.ascontiguousarray(view) for view in views]
+
+    def places(self) -> list[int]:
+        """Where views begin, down and right, in an image that has a frame of `moved` pixels."""
+        return sorted({0, int(self.moved), 2 * int(self.moved)})
 
     def scores(self, image: Planes, descriptors: Floats) -> NDArray[np.float64]:
         """Both classifiers' decision values of one image, from its pixels and all its descriptors."""
@@ -131,6 +144,7 @@ class Network:
             "whole_intercept": (n_classes,),
             "step": (),
             "mirror": (),
+            "moved": (),
         }
 
 
