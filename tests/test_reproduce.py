@@ -207,6 +207,7 @@ def test_local_features_are_maps_of_unit_length():
     sift = sift_maps(image)
     assert sift.shape == (24, 24, 128)
     assert_allclose(np.linalg.norm(sift, axis=2), 1, atol=1e-3)
+    assert np.abs(sift_maps(image / np.float32(100)) - sift).mean() < 0.01  # of other units too
 
 
 # -- the page ---------------------------------------------------------------------------------------

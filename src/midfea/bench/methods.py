@@ -167,7 +167,7 @@ def _sift(images: list[Grey], seed: int) -> Extract:
     """Dense SIFT, LLC codes, maxima in the cells of the 1-2-4 pyramid."""
 
     def describe(image: Grey) -> Features:
-        return sift_maps(eight_bits(image), SIFT_STEP)
+        return sift_maps(image, SIFT_STEP)
 
     rng = np.random.RandomState(seed)
     each = -(-N_SAMPLES // len(images))

@@ -78,9 +78,9 @@ def load_yale_b(
 
     Returns
     -------
-    Bunch with images (float32, 0 to 255), target (the person, such as "yaleB01"), target_names, groups (the person),
-    paths, missing: people without a folder or with fewer than 59 images, how many images are
-    absent in all, and the files that the set's makers marked as spoilt (.bad).
+    Bunch with images (float32, 0 to 255), target (the person, such as "yaleB01"), target_names,
+    groups (the person), paths, missing: people without a folder or with fewer than 59 images, how
+    many images are absent in all, and the files that the set's makers marked as spoilt (.bad).
     """
     places = ["CroppedYale", "extended_yale_b", "extended_yale_b/CroppedYale"]
     what = "Extended Yale B faces (yaleB01/yaleB01_P00A+000E+00.pgm, ...)"

@@ -8,13 +8,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from midfea.images import Grey
 from midfea.stages import unit_length
+from midfea.thumbnails import eight_bits
 
 CELL = 8  # pixels of a HOG cell
 SIFT_PATCH = 16  # pixels across a SIFT descriptor, as in ScSPM
 
 
-def hog_maps(image: NDArray[np.uint8]) -> NDArray[np.float32]:
+def hog_maps(image: Grey) -> NDArray[np.float32]:
     """Nine orientations in cells of 8x8 pixels, normalised in blocks of 2x2 cells: 36 maps."""
     gy, gx = np.gradient(image.astype(np.float32))
     strength = np.hypot(gx, gy)
@@ -34,13 +36,13 @@ def hog_maps(image: NDArray[np.uint8]) -> NDArray[np.float32]:
     return np.asarray(blocks / (np.linalg.norm(blocks, axis=2, keepdims=True) + 1e-3))
 
 
-def sift_maps(image: NDArray[np.uint8], step: int = 2) -> NDArray[np.float32]:
+def sift_maps(image: Grey, step: int = 2) -> NDArray[np.float32]:
     """SIFT descriptors, upright and of unit length, at every `step`-th pixel: 128 maps."""
     cv2 = require_cv2()
     rows, columns = range(0, image.shape[0], step), range(0, image.shape[1], step)
     # OpenCV draws a descriptor from 4x4 squares whose side is 3/2 of the keypoint's size.
     points = [cv2.KeyPoint(float(x), float(y), SIFT_PATCH / 6, 0) for y in rows for x in columns]
-    _, descriptors = cv2.SIFT_create().compute(np.ascontiguousarray(image), points)
+    _, descriptors = cv2.SIFT_create().compute(np.ascontiguousarray(eight_bits(image)), points)
     return unit_length(descriptors.reshape(len(rows), len(columns), 128))
 
 
