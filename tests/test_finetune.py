@@ -174,7 +174,8 @@ def surfaces():
 
 
 def fit(surfaces, **settings):
-    model = MidFeaClassifier(preset="fast", n_words=30, random_state=0, finetune=True, **settings)
+    settings = {"finetune": True} | settings
+    model = MidFeaClassifier(preset="fast", n_words=30, random_state=0, **settings)
     return model.fit(surfaces.images, surfaces.target)
 
 
@@ -270,6 +271,22 @@ def test_the_network_needs_no_torch_to_run(surfaces, n_planes, aligned):
     three = replace(network, moved=np.array(2)).log_probabilities(squares, cpu.describe)
     np.testing.assert_allclose(three, np.mean(moved, axis=0), atol=1e-5)
     assert np.abs(three - mine).max() > 1e-2
+
+
+def test_each_of_few_images_is_held_out(surfaces, few_steps, monkeypatch):
+    """A quarter of 48 is few; and each answer is that of its own image."""
+    pytest.importorskip("torch")
+
+    def nothing(network, model, squares):
+        return np.zeros((2, len(squares), 6))
+
+    monkeypatch.setattr(finetuned, "network_answers", nothing)
+    by_svm = fit(surfaces, finetune=False).held_out_predictions_
+    model = fit(surfaces)
+    assert model.held_out_.tolist() == list(range(48))
+    np.testing.assert_array_equal(model.held_out_predictions_, by_svm)
+    monkeypatch.setattr(finetuned, "FEW", 12)
+    assert len(fit(surfaces).held_out_) == 12
 
 
 def test_training_learns(surfaces):

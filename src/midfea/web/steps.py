@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 
 from midfea.estimators import choices
-from midfea.estimators.finetuned import MIRRORED, copies_seen
+from midfea.estimators.finetuned import FEW, MIRRORED, N_FOLDS, copies_seen
 
 Told = Callable[[str, float], None]  # the step in words, the fraction done
 
@@ -27,6 +27,7 @@ WORDS = {
     "small copies": "Fine-tuning",
     "fine-tuning, trial 1": "Fine-tuning, first trial",
     "fine-tuning, trial 2": "Fine-tuning, second trial",
+    **{f"fine-tuning, part {i}": "Fine-tuning, other parts held out" for i in range(2, N_FOLDS + 1)},
     "fine-tuning": "Fine-tuning",
     "checking": "Checking with images held out",
     "learning curve": "Would more images help?",
@@ -114,8 +115,11 @@ def expected(
         seconds["classifier"] += 0.02 * neurons * (1 + n_images / 500)
         seconds["neuron selectivity"] = 0.01 * neurons * (1 + n_images / 500)
     if finetune:
-        tried = copies_seen(n_images) / 2 / len(MIRRORED)
-        seconds |= {f"fine-tuning, trial {i + 1}": tried / COPIES_A_SECOND for i in range(len(MIRRORED))}
+        tried = [f"trial {i + 1}" for i in range(len(MIRRORED))]
+        if n_images / N_FOLDS < FEW:
+            tried += [f"part {i}" for i in range(2, N_FOLDS + 1)]
+        each = copies_seen(n_images) / 2 / len(MIRRORED) / COPIES_A_SECOND
+        seconds |= {f"fine-tuning, {name}": each for name in tried}
         seconds["fine-tuning"] = copies_seen(n_images, n_images / n_classes) / COPIES_A_SECOND
     seconds["checking"] = 0.2 + 3 * svm
     return seconds | {"learning curve": 0.1 + 1.5 * svm}
