@@ -28,7 +28,7 @@ N_FOLDS = 4  # one of which is held out
 # Each in its turn if one has fewer images than this, whose weights are chance. Five hands of each, six
 # draws: 284 errors in 5874 instead of 306 by one fold, at worst 66 of 979 instead of 85.
 FEW = 20
-# Copies seen, at least in all and of each image. The trials together see half as many. That is two to
+# Copies seen, at least in all and of each image. A trial sees a quarter as many. In all that is two to
 # three minutes on two cores, for up to 2,000 images. Few images of a class are also seen more often, in
 # the time that the SVM does not take: 743 errors in 4036 hands instead of 800, from two of each.
 LEAST, EACH, MORE_OFTEN = 32_000, 16, 2
