@@ -102,7 +102,7 @@ def load_yale_b(
     check_whole(root, len(paths), YALE_IMAGES, missing, complete)
 
     def resized(index: int, image: Grey) -> Grey:
-        # Not rounded: eight photographs hold few shades of black, and the face lies between them.
+        # Not rounded: seven photographs hold few shades of black, and the face lies between them.
         pixels = Image.fromarray(image.astype(np.float32)).resize((size[1], size[0]))
         return np.asarray(pixels).clip(0, 255)
 
