@@ -31,10 +31,11 @@ from midfea import MidFea, MidFeaClassifier, NeuronSelectivity, stages
 from midfea.arrays import to_numpy
 from midfea.datasets import load_surfaces
 from midfea.engines import arrays_on, get_engine
-from midfea.engines.torch import TorchEngine, exact_products, plain
+from midfea.engines.torch import plain
+from midfea.engines.torch.engine import TorchEngine, exact_products
 from midfea.estimators.selective import centred
-from midfea.images import Images, resize
-from midfea.learning.linear_svm import fit_linear_svm
+from midfea.learning.svm import fit_linear_svm
+from midfea.pictures.images import Images, resize
 
 SIDE = 150
 TRAINING = 30  # images of a class

@@ -18,9 +18,9 @@ from sklearn.model_selection import train_test_split
 
 from midfea.cli.train import make_classifier
 from midfea.datasets import load_folder
+from midfea.learning.interval import wilson
 from midfea.progress import progress_bars
 from midfea.report.held_out import held_out_answers
-from midfea.report.interval import wilson
 
 
 def main() -> None:

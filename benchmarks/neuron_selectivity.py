@@ -24,7 +24,7 @@ from midfea import MidFea
 from midfea.datasets import load_folder
 from midfea.estimators.neuron_selectivity import NeuronSelectivity
 from midfea.estimators.selective import LENGTH, centred
-from midfea.learning.linear_svm import fit_linear_svm, held_out_margins, margins_to_scores
+from midfea.learning.svm import fit_linear_svm, held_out_margins, margins_to_scores
 
 # Larger windows, more filters, three scales: better than the paper's on the training people of AR.
 OWN_FACES = {

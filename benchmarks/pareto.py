@@ -35,13 +35,13 @@ from midfea import MidFeaClassifier
 from midfea.bench.methods import METHODS, with_svm
 from midfea.bench.scattering import check_kymatio
 from midfea.estimators.presets import CHOICES
-from midfea.images import Images, resize
-from midfea.learning import finetune
-from midfea.learning.network import Network, square
+from midfea.learning.network import training as finetune
+from midfea.learning.network.model import Network, square
 from midfea.parallel import in_parallel
+from midfea.pictures.images import Images, resize
+from midfea.pictures.thumbnails import eight_bits
 from midfea.progress import progress_bars
 from midfea.stages import unit_length
-from midfea.thumbnails import eight_bits
 from rival import SETS, per_class, run_convnet
 from scattering import scattering
 

@@ -19,9 +19,9 @@ from torch import nn
 
 from midfea.datasets import load_folder
 from midfea.estimators.finetuned import MOST_MOVED, how_changed
-from midfea.learning.finetune import BATCH, augmented, relit
-from midfea.learning.linear_svm import folds
-from midfea.learning.network import standard
+from midfea.learning.network.model import standard
+from midfea.learning.network.training import BATCH, augmented, relit
+from midfea.learning.svm import folds
 from midfea.progress import track
 from midfea.reproduce.protocols import PROTOCOLS
 

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from midfea.bench.scattering import ONE_THREAD
-from midfea.images import resize
+from midfea.pictures.images import resize
+from midfea.pictures.thumbnails import eight_bits
 from midfea.stages import unit_length
-from midfea.thumbnails import eight_bits
 
 SIDE, J = 64, 3
 SHAPE = (217, SIDE // 2**J, SIDE // 2**J)  # second order, eight angles

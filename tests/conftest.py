@@ -46,7 +46,7 @@ def few_steps(monkeypatch):
     """Fine-tuning in a second or two, learning next to nothing."""
     pytest.importorskip("torch")
     from midfea.estimators import finetuned
-    from midfea.learning import finetune
+    from midfea.learning.network import training as finetune
 
     for owner, name, value in (
         (finetuned, "LEAST", 192),

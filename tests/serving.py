@@ -16,7 +16,7 @@ import httpx
 import numpy as np
 from PIL import Image
 
-from midfea.web.lock import Lock
+from midfea.serve.store.lock import Lock
 
 
 class Server:

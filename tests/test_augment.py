@@ -5,9 +5,9 @@ import pytest
 
 import midfea
 from midfea import MidFeaClassifier
-from midfea.augment import KINDS, copies, moved
 from midfea.datasets import load_surfaces
-from midfea.learning import linear_svm
+from midfea.learning import svm as linear_svm
+from midfea.pictures.augmentation import KINDS, copies, moved
 from midfea.report.held_out import held_out_answers
 
 

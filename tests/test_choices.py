@@ -6,8 +6,8 @@ import pytest
 import midfea
 from midfea import MidFea, MidFeaClassifier, MidFeaRegressor
 from midfea.estimators import choices, finetuned, presets
-from midfea.images import Images
-from midfea.learning import linear_svm
+from midfea.learning import svm as linear_svm
+from midfea.pictures.images import Images
 
 SMALL = {"preset": "fast", "n_words": 40, "n_samples": 4000, "random_state": 0}
 
@@ -65,7 +65,7 @@ def test_things_in_place():
 
 @pytest.mark.parametrize("in_place", [True, False])
 def test_copies_of_things_in_place_are_hardly_moved(few_steps, monkeypatch, in_place):
-    from midfea.learning import finetune
+    from midfea.learning.network import training as finetune
 
     augmented, moves = finetune.augmented, set()
     monkeypatch.setattr(finetune, "augmented", lambda *given: moves.add(given[3]) or augmented(*given))

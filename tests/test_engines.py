@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from midfea import MidFea, stages
-from midfea.engines import Chain, cpu, get_engine
-from midfea.images import Images
+from midfea.engines import Chain, get_engine
+from midfea.engines.cpu import engine as cpu
+from midfea.pictures.images import Images
 from ties import exact_descriptors, exactly_nearest, tied_words
 
 CHAINS = {

@@ -9,9 +9,9 @@ from PIL import Image
 from command import fails_in_one_line, midfea
 from midfea import MidFeaClassifier, NeuronSelectivity, stages
 from midfea.engines import get_engine
-from midfea.explain.spread import to_pixels
-from midfea.explain.trace import all_codes, trace
-from midfea.images import Images
+from midfea.evidence.spread import to_pixels
+from midfea.evidence.trace import all_codes, trace
+from midfea.pictures.images import Images
 from small import SMALL
 
 PARTITIONS = ("pyramid", "overlapping pyramid", (2, 3), {"size": 16, "step": 8})

@@ -13,8 +13,8 @@ from command import fails_in_one_line, midfea
 from midfea import MidFeaClassifier, MidFeaRegressor
 from midfea.datasets import load_surfaces
 from midfea.estimators import finetuned
-from midfea.images import Images, picture, resize
-from midfea.learning.network import PIXELS
+from midfea.learning.network.model import PIXELS
+from midfea.pictures.images import Images, picture, resize
 from ties import exact_descriptors, tied_words
 
 onnx = pytest.importorskip("onnx")

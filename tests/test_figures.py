@@ -18,6 +18,7 @@ from midfea.reproduce.protocols import PROTOCOLS
 pytest.importorskip("matplotlib")
 pytest.importorskip("cv2")
 
+from midfea.baselines.local_features import sift_maps
 from midfea.reproduce.figures import (
     curves,
     descriptor_maps,
@@ -29,8 +30,7 @@ from midfea.reproduce.figures import (
     self_taught,
     sets,
 )
-from midfea.reproduce.figures.style import LOOKS, mosaic, new_figure, save
-from midfea.reproduce.local_features import sift_maps
+from midfea.view.style import LOOKS, mosaic, new_figure, save
 
 
 def check_pictures(paths):

@@ -10,11 +10,13 @@ from PIL import Image
 import midfea
 from midfea import MidFeaClassifier
 from midfea.datasets import load_surfaces
-from midfea.engines import cpu, get_engine, gradients, kernels
+from midfea.engines import get_engine
+from midfea.engines.cpu import engine as cpu
+from midfea.engines.cpu import gradients, kernels
 from midfea.estimators import finetuned
-from midfea.images import NEUTRAL, picture
-from midfea.learning.network import pooled
-from midfea.model_file import ModelFileError
+from midfea.learning.network.model import pooled
+from midfea.model_file.v1 import ModelFileError
+from midfea.pictures.images import NEUTRAL, picture
 
 
 @pytest.mark.parametrize(("shape", "same"), [((20, 23), True), ((24, 16), False), ((13, 40), True)])
@@ -43,7 +45,7 @@ def cpu_maps(image, filters, same, rectify):
 def test_gradient_on_a_device():
     """What a GPU runs, and its slopes, are what the compiled loops compute."""
     torch = pytest.importorskip("torch")
-    from midfea.learning import finetune
+    from midfea.learning.network import training as finetune
 
     rng = np.random.RandomState(0)
     images = torch.as_tensor(rng.randint(256, size=(3, 1, 32, 30)).astype(np.float32))
@@ -69,7 +71,7 @@ def test_cells_of_the_network():
 def test_relit_copies():
     """Brightness, contrast and colours within bounds; no colour where none is."""
     torch = pytest.importorskip("torch")
-    from midfea.learning import finetune
+    from midfea.learning.network import training as finetune
 
     images = torch.full((200, 3, 8, 8), float(NEUTRAL))
     images[:, 0, :4] = NEUTRAL - 16
@@ -90,7 +92,7 @@ def test_relit_copies():
 def test_copies_lit_from_a_side():
     """Brighter towards one border by as much as darker towards the other; colours stay."""
     torch = pytest.importorskip("torch")
-    from midfea.learning import finetune
+    from midfea.learning.network import training as finetune
 
     images = torch.full((200, 3, 64, 32), 100.0)
     copies = finetune.shaded(images, torch.Generator().manual_seed(0))
@@ -107,7 +109,7 @@ def test_copies_lit_from_a_side():
 def test_moved_copies():
     """A spot lies farther from where it was, the more copies are moved; never beyond all bounds."""
     torch = pytest.importorskip("torch")
-    from midfea.learning import finetune
+    from midfea.learning.network import training as finetune
 
     images = torch.zeros(200, 1, 64, 64)
     images[:, :, 31:33, 31:33] = 255
@@ -188,7 +190,7 @@ def no_torch(monkeypatch):
             if name == "torch":
                 raise ImportError(name)
 
-    for name in ("torch", "midfea.learning.finetune"):
+    for name in ("torch", "midfea.learning.network.training"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     monkeypatch.setattr(sys, "meta_path", [Absent(), *sys.meta_path])
 
@@ -237,7 +239,7 @@ def test_one_image_of_each_class(surfaces, few_steps):
 def test_the_network_needs_no_torch_to_run(surfaces, n_planes, aligned):
     """What the torch module answers after training, NumPy answers too."""
     torch = pytest.importorskip("torch")
-    from midfea.learning import finetune
+    from midfea.learning.network import training as finetune
 
     rng = np.random.RandomState(0)
     squares = rng.randint(256, size=(12, n_planes, 64, 64)).astype(np.uint8)
@@ -291,7 +293,7 @@ def test_each_of_few_images_is_held_out(surfaces, few_steps, monkeypatch):
 
 def test_training_learns(surfaces):
     pytest.importorskip("torch")
-    from midfea.learning import finetune
+    from midfea.learning.network import training as finetune
 
     squares = np.asarray(surfaces.images, dtype=np.uint8)[:, None]
     y = np.unique(surfaces.target, return_inverse=True)[1]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from midfea.images import ImageError, Images, fit_within, read_image, rescale, to_grey
+from midfea.pictures.images import ImageError, Images, fit_within, read_image, rescale, to_grey
 
 RGB = np.random.RandomState(0).randint(0, 256, (20, 30, 3)).astype(np.uint8)
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.svm import LinearSVC
 
-from midfea.learning import linear_svm
+from midfea.learning import svm as linear_svm
 
 
 def problem(n, p, n_classes, seed=0):

@@ -9,7 +9,7 @@ from safetensors.numpy import load_file, save_file
 
 import midfea
 from midfea import MidFea, MidFeaClassifier, MidFeaRegressor
-from midfea.model_file import ModelFileError
+from midfea.model_file.v1 import ModelFileError
 
 SMALL = {"n_words": 20, "n_samples": 2000, "n_components": 30, "random_state": 0}
 
@@ -140,7 +140,7 @@ def test_nothing_half_written_is_left(saved, tmp_path, monkeypatch):
     def fails(*args):
         raise OSError("disk full")
 
-    monkeypatch.setattr("midfea.model_file.save_file", fails)
+    monkeypatch.setattr("midfea.model_file.v1.save_file", fails)
     with pytest.raises(OSError, match="disk full"):
         saved[0].save(target)
     assert [p.name for p in tmp_path.iterdir()] == ["m.midfea"]

@@ -11,15 +11,16 @@ from scipy.special import expit
 from midfea.estimators.neuron_selectivity import (
     NeuronSelectivity,
 )
-from midfea.learning.classes import class_blocks
-from midfea.learning.encoder import (
+from midfea.learning.selectivity.encoder import (
     choose_ridge,
     encode,
     gram_product,
     logistic_regression,
     update_encoder,
 )
-from midfea.learning.selectivity import (
+from midfea.learning.selectivity.fit import Settings, make_start, rounds, shortened
+from midfea.learning.selectivity.per_class import class_blocks
+from midfea.learning.selectivity.updates import (
     Layer,
     Weights,
     objective_terms,
@@ -28,7 +29,6 @@ from midfea.learning.selectivity import (
     update_D,
     update_H,
 )
-from midfea.learning.selectivity_fit import Settings, make_start, rounds, shortened
 
 
 def problem(seed=0, p=7, d=6, counts=(5, 4, 6), dtype=np.float64):

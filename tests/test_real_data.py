@@ -7,10 +7,10 @@ from PIL import Image
 from midfea import MidFea, MidFeaClassifier
 from midfea.estimators.choices import choose
 from midfea.estimators.selective import centred
-from midfea.images import Images
-from midfea.learning.classes import class_blocks
-from midfea.learning.selectivity import Weights, objective_terms
-from midfea.learning.selectivity_fit import Settings, make_start, rounds
+from midfea.learning.selectivity.fit import Settings, make_start, rounds
+from midfea.learning.selectivity.per_class import class_blocks
+from midfea.learning.selectivity.updates import Weights, objective_terms
+from midfea.pictures.images import Images
 
 pytestmark = pytest.mark.data
 PAPER_FACES = {"n_words": 500, "partition": (3, 3), "projection": None}

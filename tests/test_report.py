@@ -13,12 +13,12 @@ from PIL import Image
 from scipy.stats import binom, binomtest
 
 from midfea import MidFeaClassifier
-from midfea.learning.held_out import SHARES, LearningCurve, deal, held_out_scores, learning_curve
+from midfea.learning.interval import cross_validated, wilson
+from midfea.learning.validation import SHARES, LearningCurve, deal, held_out_scores, learning_curve
+from midfea.pictures.thumbnails import SIDE, thumbnail
 from midfea.report import Answers, Facts, write_report
 from midfea.report.curve import drawing, verdict
 from midfea.report.held_out import held_out_answers
-from midfea.report.interval import cross_validated, wilson
-from midfea.thumbnails import SIDE, thumbnail
 
 STRANGE = "<b>x</b> & 'y' \"z\""
 
@@ -82,7 +82,7 @@ def test_every_class_is_dealt_out_evenly_and_copies_stay_together():
 
 
 def test_held_out_scores_come_from_svms_without_the_sample(rng_features):
-    from midfea.learning.linear_svm import fit_linear_svm
+    from midfea.learning.svm import fit_linear_svm
 
     x, y = rng_features
     scores = held_out_scores(x, y, 1.0, seed=0, n_folds=4)
@@ -96,7 +96,7 @@ def test_held_out_scores_come_from_svms_without_the_sample(rng_features):
 def test_scores_without_a_shared_gram_matrix_are_the_same(rng_features, monkeypatch):
     x, y = rng_features
     shared = held_out_scores(x, y, 1.0, seed=0, n_folds=5)
-    monkeypatch.setattr("midfea.learning.held_out.GRAM_LIMIT", 10)
+    monkeypatch.setattr("midfea.learning.validation.GRAM_LIMIT", 10)
     np.testing.assert_allclose(held_out_scores(x, y, 1.0, seed=0, n_folds=5), shared, atol=0.02)
 
 

@@ -10,13 +10,13 @@ from sklearn.utils import Bunch
 
 from command import fails_in_one_line, midfea
 from midfea import MidFea
+from midfea.baselines.local_features import hog_maps, sift_maps
 from midfea.cli.reproduce import PROTOCOL_HELP
 from midfea.datasets import load_surfaces
 from midfea.progress import reporting_to
 from midfea.reproduce.claims import LIGHTS, _outline, _ratio, _share
 from midfea.reproduce.evaluate import evaluate_classes, evaluate_numbers
 from midfea.reproduce.features import content_key, span_features
-from midfea.reproduce.local_features import hog_maps, sift_maps
 from midfea.reproduce.protocols import (
     PROTOCOLS,
     Method,

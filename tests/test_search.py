@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from midfea.engines import cpu, kernels
-from midfea.engines.search import WordIndex
+from midfea.engines.cpu import engine as cpu
+from midfea.engines.cpu import kernels
+from midfea.engines.cpu.search import WordIndex
 from midfea.stages.low_level import convolve
 from midfea.stages.projection import projection_matrix
 

@@ -14,13 +14,14 @@ import midfea
 from midfea import MidFea, stages
 from midfea.datasets import load_surfaces
 from midfea.engines import Chain, get_engine
-from midfea.images import rescale
+from midfea.pictures.images import rescale
 
 from test_engines import CHAINS, assert_same_words, make_chain  # isort: skip
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip install midfea[torch]")
 
-from midfea.engines.torch import TorchEngine, plain  # noqa: E402
+from midfea.engines.torch import plain  # noqa: E402
+from midfea.engines.torch.engine import TorchEngine  # noqa: E402
 from midfea.engines.torch.resize import resize  # noqa: E402
 
 DEVICES = ["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"]
@@ -148,7 +149,7 @@ def test_images_may_come_one_by_one(engine, mixed_images, monkeypatch):
     monkeypatch.setattr(TorchEngine, "_idle", lambda self: True)
     for limits in ({"READY": 1}, {"READY": 3, "WAITING": 10**5}, {"PIXELS": 20_000}, {"IMAGES": 2}):
         for name, value in limits.items():
-            monkeypatch.setattr(f"midfea.engines.torch.{name}", value)
+            monkeypatch.setattr(f"midfea.engines.torch.engine.{name}", value)
         np.testing.assert_array_equal(engine.features(iter(images), *options), wanted)
 
 
@@ -261,7 +262,7 @@ def test_cells_of_a_fixed_size_need_one_size(mixed_images):
     model = MidFea(n_words=20, n_samples=2000, projection=None, partition={"size": 16, "step": 8},
                    engine="torch", device="cpu", random_state=0)  # fmt: skip
     model.fit(mixed_images[:1])
-    with pytest.raises(midfea.images.ImageError, match="cells of a fixed size"):
+    with pytest.raises(midfea.pictures.images.ImageError, match="cells of a fixed size"):
         model.transform(mixed_images)
 
 

@@ -15,10 +15,11 @@ import midfea
 from midfea import MidFeaClassifier, MidFeaRegressor, NeuronSelectivity, stages
 from midfea.arrays import to_numpy
 from midfea.engines import arrays_on
-from midfea.learning import linear_svm
-from midfea.learning.classes import class_blocks
-from midfea.learning.encoder import choose_ridge, encode, update_encoder
-from midfea.learning.selectivity import (
+from midfea.learning import svm as linear_svm
+from midfea.learning.selectivity.encoder import choose_ridge, encode, update_encoder
+from midfea.learning.selectivity.fit import make_start
+from midfea.learning.selectivity.per_class import class_blocks
+from midfea.learning.selectivity.updates import (
     Layer,
     Weights,
     objective_terms,
@@ -26,7 +27,6 @@ from midfea.learning.selectivity import (
     update_D,
     update_H,
 )
-from midfea.learning.selectivity_fit import make_start
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip install midfea[torch]")
 

@@ -15,7 +15,7 @@ import pytest
 from PIL import Image
 
 from midfea.datasets import load_surfaces
-from midfea.model_file import load
+from midfea.model_file.v1 import load
 from serving import Server
 
 SCREENS = ("teach", "classify", "inspect", "take-away")

@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from midfea.web import index as index_module
-from midfea.web import workspace as module
-from midfea.web.errors import Clash, Missing, Refused
-from midfea.web.features import KeptFeatures, forget_other_chains
-from midfea.web.incoming import decode
-from midfea.web.names import class_name, file_name
-from midfea.web.results import opened, read_results, write_results
-from midfea.web.steps import Steps, expected
-from midfea.web.workspace import Workspace
+from midfea.serve.errors import Clash, Missing, Refused
+from midfea.serve.store import index as index_module
+from midfea.serve.store import workspace as module
+from midfea.serve.store.incoming import decode
+from midfea.serve.store.names import class_name, file_name
+from midfea.serve.store.workspace import Workspace
+from midfea.serve.training.features import KeptFeatures, forget_other_chains
+from midfea.serve.training.results import opened, read_results, write_results
+from midfea.serve.training.steps import Steps, expected
 from serving import id_of, noise
 
 
@@ -122,7 +122,9 @@ def test_what_is_too_large_is_refused_before_it_is_decoded(workspace, monkeypatc
     bomb = io.BytesIO()
     Image.new("1", (20_000, 10_000)).save(bomb, "PNG")
     assert len(bomb.getvalue()) < 100_000
-    monkeypatch.setattr("midfea.web.incoming.read_image", lambda path: pytest.fail("was decoded"))
+    monkeypatch.setattr(
+        "midfea.serve.store.incoming.read_image", lambda path: pytest.fail("was decoded")
+    )
     refused(workspace, bomb.getvalue(), "60 megapixels")
     wide = io.BytesIO()
     Image.new("1", (9_000, 7_000)).save(wide, "PNG")
@@ -282,7 +284,7 @@ def test_an_unchanged_folder_is_not_read_again(tmp_path, monkeypatch):
     first = Workspace(tmp_path)
     kept = [add(first, "cats", seed).id for seed in range(3)]
     first.close()
-    monkeypatch.setattr("midfea.web.index.read_header", lambda file: pytest.fail("was read"))
+    monkeypatch.setattr("midfea.serve.store.index.read_header", lambda file: pytest.fail("was read"))
     second = Workspace(tmp_path)
     assert set(labels(second)) == set(kept)
     second.close()

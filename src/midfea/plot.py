@@ -38,7 +38,7 @@ def require_matplotlib() -> None:
 def filters(model: Any, ax: Axes | None = None) -> Axes:
     """The filters of a fitted estimator, side by side; grey is zero."""
     ax = _axes(ax)
-    from midfea.reproduce.figures.style import mosaic, show
+    from midfea.view.style import mosaic, show
 
     limit = float(np.abs(model.filters_).max())
     columns = int(np.ceil(len(model.filters_) ** 0.5))
@@ -52,7 +52,7 @@ def stage_maps(
 ) -> Axes:
     """The maps of one stage side by side, at most 36 of them; `maps` is what `feature_maps` returns."""
     ax = _axes(ax)
-    from midfea.reproduce.figures.style import mosaic, show
+    from midfea.view.style import mosaic, show
 
     if stage not in maps or maps[stage].ndim < 2:
         drawn = ", ".join(repr(name) for name, array in maps.items() if array.ndim >= 2)
@@ -70,7 +70,7 @@ def evidence(explanation: Explanation, ax: Axes | None = None, *, legend: bool =
     from matplotlib.colors import LinearSegmentedColormap
 
     from midfea.explain.overlay import AGAINST, CURVE, FOR, overlay
-    from midfea.reproduce.figures.style import show
+    from midfea.view.style import show
 
     show(ax, overlay(explanation.image, explanation.evidence), f"Evidence for {explanation.label}")
     if legend:
@@ -140,7 +140,7 @@ def learning_curve(
 ) -> Axes:
     """Accuracy against the number of training images, with bars of one deviation."""
     ax = _axes(ax)
-    from midfea.reproduce.figures.style import COLOURS
+    from midfea.view.style import COLOURS
 
     ax.errorbar(sizes, accuracies, yerr=deviations, color=COLOURS[0], marker="o", capsize=3)
     ax.set_xscale("log")

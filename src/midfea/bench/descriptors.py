@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from midfea.bench.timing import Image
-from midfea.engines import Chain, cpu
+from midfea.engines import Chain
+from midfea.engines.cpu import engine as cpu
 from midfea.progress import track
 from midfea.stages import learn_filters
 

@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from sklearn.model_selection import train_test_split
 
 from midfea import MidFeaClassifier
-from midfea.images import Grey, resize
-from midfea.learning import linear_svm
+from midfea.baselines.local_features import hog_maps, sift_maps
+from midfea.learning import svm as linear_svm
 from midfea.parallel import in_parallel, linear_algebra_threads
+from midfea.pictures.images import Grey, resize
+from midfea.pictures.thumbnails import eight_bits
 from midfea.progress import track
-from midfea.reproduce.local_features import hog_maps, sift_maps
 from midfea.stages import kmeans, llc_codes, pool_cells, unit_length
-from midfea.thumbnails import eight_bits
 
 Features = NDArray[np.float32]
 Extract = Callable[[Grey], Features]

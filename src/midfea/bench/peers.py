@@ -11,9 +11,9 @@ import joblib
 from threadpoolctl import threadpool_limits
 
 from midfea import MidFea
+from midfea.baselines.local_features import SIFT_PATCH, require_cv2
 from midfea.bench.scattering import KYMATIO_MISSING, scattering
 from midfea.bench.timing import ROUNDS, Image, Row, interleaved, milliseconds, per_image
-from midfea.reproduce.local_features import SIFT_PATCH, require_cv2
 
 FEATURE = "midfea feature"
 BATCH = "midfea feature, many images"

@@ -9,7 +9,7 @@ import numpy as np
 from midfea.bench.timing import Image
 from midfea.datasets import load_surfaces
 from midfea.datasets.folder import find_images, read_images
-from midfea.images import Grey, resize
+from midfea.pictures.images import Grey, resize
 
 
 def square_images(photos: Path | None, size: int, n: int, seed: int = 0) -> list[Image]:

@@ -23,7 +23,7 @@ def plot_growth(rows: Sequence[Row], path: Path) -> None:
     """A panel for each thing that grows, into a PNG file."""
     from matplotlib.ticker import LogLocator
 
-    from midfea.reproduce.figures.style import COLOURS, looks, new_figure
+    from midfea.view.style import COLOURS, looks, new_figure
 
     exponents = {row["growth"]: row["exponent"] for row in rows if "exponent" in row}
     with looks():

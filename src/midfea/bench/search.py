@@ -13,8 +13,8 @@ from threadpoolctl import threadpool_limits
 
 from midfea.bench.descriptors import Points, describer, sample
 from midfea.bench.timing import Image, Row
-from midfea.engines import cpu
-from midfea.engines.search import WordIndex
+from midfea.engines.cpu import engine as cpu
+from midfea.engines.cpu.search import WordIndex
 from midfea.progress import track
 from midfea.stages import kmeans
 

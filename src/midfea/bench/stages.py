@@ -14,8 +14,9 @@ from threadpoolctl import threadpool_limits
 
 from midfea import MidFeaClassifier, NeuronSelectivity
 from midfea.bench.timing import Image, Row
-from midfea.engines import cpu, kernels
-from midfea.learning.linear_svm import margins_to_scores
+from midfea.engines.cpu import engine as cpu
+from midfea.engines.cpu import kernels
+from midfea.learning.svm import margins_to_scores
 from midfea.progress import track
 from midfea.stages.pooling import partition_levels
 

@@ -31,10 +31,10 @@ def demo(
     from midfea.cli.raw_pixels import raw_pixel_accuracy
     from midfea.datasets import load_surfaces
     from midfea.files import check_writable
+    from midfea.learning.interval import wilson
+    from midfea.pictures.thumbnails import thumbnail
     from midfea.progress import progress_bars
     from midfea.report import Answers, Facts, write_report
-    from midfea.report.interval import wilson
-    from midfea.thumbnails import thumbnail
 
     check_writable(report)
     data = load_surfaces(n_per_class=120, random_state=seed)

@@ -43,9 +43,9 @@ def evaluate(
     """
     from midfea.datasets import load_folder
     from midfea.files import check_writable
+    from midfea.learning.interval import wilson
     from midfea.progress import progress_bars
     from midfea.report import Answers, Facts, write_report
-    from midfea.report.interval import wilson
 
     for path in (report, json_file):
         if path is not None:

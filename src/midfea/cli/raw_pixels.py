@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from midfea.learning import linear_svm
+from midfea.learning import svm as linear_svm
 
 
 def raw_pixel_accuracy(

@@ -31,7 +31,7 @@ def serve(
         midfea serve pets.midfea --workspace pets
     """
     try:
-        from midfea.web.server import run
+        from midfea.serve.server import run
     except ModuleNotFoundError as error:
         if (error.name or "").split(".")[0] not in ("fastapi", "starlette", "uvicorn", "pydantic"):
             raise

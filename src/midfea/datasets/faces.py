@@ -10,7 +10,7 @@ from PIL import Image
 from sklearn.utils import Bunch
 
 from midfea.datasets.official import check_whole, count_rest, find_folder, read_grey
-from midfea.images import Grey
+from midfea.pictures.images import Grey
 
 AR_VIEWS = (*range(1, 8), *range(14, 21))  # the others show sun glasses and scarves
 _AR_NAME = re.compile(r"([MW]-\d{3})-(\d{2})\.(png|bmp|pgm|ppm|jpe?g|tiff?)", re.IGNORECASE)

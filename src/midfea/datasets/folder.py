@@ -14,9 +14,9 @@ import numpy as np
 from PIL import Image
 from sklearn.utils import Bunch
 
-from midfea.images import ImageError, picture, read_image
+from midfea.pictures.images import ImageError, picture, read_image
+from midfea.pictures.thumbnails import thumbnail
 from midfea.progress import track
-from midfea.thumbnails import thumbnail
 
 
 class Skipped(NamedTuple):

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from midfea.arrays import Array
 from midfea.engines.chain import BatchEngine, Chain, Codes, Encoding, Engine, min_side
 
-ENGINES = {"auto": "cpu", "reference": "reference", "cpu": "cpu", "torch": "torch"}
+ENGINES = {"auto": "cpu.engine", "reference": "reference", "cpu": "cpu.engine", "torch": "torch"}
 
 
 def get_engine(name: str, device: str | None = None, precision: str = "exact") -> Engine:
@@ -31,7 +31,7 @@ def get_engine(name: str, device: str | None = None, precision: str = "exact") -
 
 @lru_cache(maxsize=8)
 def _torch_engine(device: str | None, precision: str) -> Any:
-    return importlib.import_module("midfea.engines.torch").TorchEngine(device, precision)
+    return importlib.import_module("midfea.engines.torch.engine").TorchEngine(device, precision)
 
 
 @contextmanager

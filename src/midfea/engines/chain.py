@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from midfea.images import Grey, resize, scaled_shape
+from midfea.pictures.images import Grey, resize, scaled_shape
 from midfea.stages.low_level import Padding
 from midfea.stages.pooling import Partition, Pooling
 

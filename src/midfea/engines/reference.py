@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from midfea import stages
 from midfea.engines.chain import Chain, Codes, Search
-from midfea.images import Grey
+from midfea.pictures.images import Grey
 
 
 def describe(image: Grey, chain: Chain) -> NDArray[np.float32]:

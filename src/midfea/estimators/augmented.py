@@ -12,9 +12,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from midfea.augment import KINDS, copies
-from midfea.images import Images
-from midfea.learning import linear_svm
+from midfea.learning import svm as linear_svm
+from midfea.pictures.augmentation import KINDS, copies
+from midfea.pictures.images import Images
 from midfea.progress import reporting_to, track
 
 Features = NDArray[np.float32]

@@ -19,8 +19,8 @@ from midfea import stages
 from midfea.arrays import to_numpy
 from midfea.engines import Chain, Encoding, Engine, arrays_on, get_engine, min_side, takes_batches
 from midfea.estimators.presets import check, preset_values, unchosen
-from midfea.images import Grey, ImageError, Images
 from midfea.parallel import in_parallel, linear_algebra_threads
+from midfea.pictures.images import Grey, ImageError, Images
 from midfea.progress import progress_bars, track
 from midfea.stages.filters import FilterMethod
 from midfea.stages.low_level import Padding
@@ -139,7 +139,7 @@ class MidFeaBase(BaseEstimator):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to one `.midfea` file; read it again with `midfea.load`."""
-        from midfea.model_file import save_model
+        from midfea.model_file.v1 import save_model
 
         check_is_fitted(self, "codebook_")
         save_model(self, path)
@@ -149,7 +149,7 @@ class MidFeaBase(BaseEstimator):
         page = str(super()._html_repr())
         if not hasattr(self, "codebook_"):
             return page
-        from midfea.explain.notebook import summary
+        from midfea.estimators.notebook import summary
 
         return page + summary(self)
 

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from midfea.estimators.base import MAX_IMAGES
 from midfea.estimators.presets import CHOICES, WORDS
 from midfea.estimators.transformer import MidFea
-from midfea.images import Images
-from midfea.learning import linear_svm
+from midfea.learning import svm as linear_svm
+from midfea.pictures.images import Images
 from midfea.progress import reporting_to, track
 
 N_IMAGES, OF_A_CLASS = 800, 30

@@ -26,9 +26,9 @@ from midfea.estimators.choices import choose, learn
 from midfea.estimators.finetuned import fit_network, join, network_answers, small_copies, wanted
 from midfea.estimators.neuron_selectivity import NeuronSelectivity
 from midfea.estimators.selective import activations, fit_layer
-from midfea.images import Images
-from midfea.learning import linear_svm
-from midfea.learning.network import Network
+from midfea.learning import svm as linear_svm
+from midfea.learning.network.model import Network
+from midfea.pictures.images import Images
 
 if TYPE_CHECKING:
     from midfea.explain import Explanation

@@ -19,9 +19,9 @@ from scipy.special import log_softmax
 
 from midfea.engines import get_engine
 from midfea.estimators.transformer import MidFea
-from midfea.images import NEUTRAL, Images
-from midfea.learning.linear_svm import folds
-from midfea.learning.network import SIDE, WINDOW, Network, square
+from midfea.learning.network.model import SIDE, WINDOW, Network, square
+from midfea.learning.svm import folds
+from midfea.pictures.images import NEUTRAL, Images
 from midfea.progress import track
 
 N_FOLDS = 4  # one of which is held out
@@ -84,7 +84,7 @@ def wanted(finetune: bool | str) -> bool:
     if not finetune:
         return False
     try:
-        importlib.import_module("midfea.learning.finetune")
+        importlib.import_module("midfea.learning.network.training")
     except ImportError as error:
         if finetune != "auto":
             raise
@@ -108,7 +108,7 @@ def fit_network(
     groups : images of one group are held out together
     in_place : the same things lie in the same places of all images; copies are changed less
     """
-    from midfea.learning import finetune
+    from midfea.learning.network import training as finetune
 
     n_threads = model._n_threads()
     device = str(model._engine().device) if model.engine == "torch" else "cpu"

@@ -16,10 +16,10 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from midfea.arrays import namespace, to_numpy
 from midfea.engines import arrays_on
-from midfea.learning.classes import class_blocks, class_means
-from midfea.learning.encoder import choose_ridge, encode
-from midfea.learning.selectivity import Layer, Weights
-from midfea.learning.selectivity_fit import Init, Settings, Solver, make_start, rounds
+from midfea.learning.selectivity.encoder import choose_ridge, encode
+from midfea.learning.selectivity.fit import Init, Settings, Solver, make_start, rounds
+from midfea.learning.selectivity.per_class import class_blocks, class_means
+from midfea.learning.selectivity.updates import Layer, Weights
 from midfea.progress import progress_bars, track
 
 FLOATS = (np.float64, np.float32)
@@ -43,7 +43,7 @@ class NeuronSelectivity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     n_neurons : the number of neurons d; None means one for each class.
     alpha, beta, gamma, lam : factors of the terms: the encoder's error, the codes' variance within
         a class, their inner products between classes, and the row norms that silence neurons.
-    init : "kmeans", "similarity" or "random"; see `midfea.learning.selectivity_fit.make_start`.
+    init : "kmeans", "similarity" or "random"; see `midfea.learning.selectivity.fit.make_start`.
     solver : "proximal" (all classes' codes at once), "by class" (each class's convex problem solved in
         turn) or "plain" (the paper's gradient steps, which may raise the objective).
     max_iter : rounds at most; each updates H, then D, then W and b.

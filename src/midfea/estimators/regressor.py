@@ -16,7 +16,7 @@ from sklearn.utils.validation import assert_all_finite, check_is_fitted, column_
 from midfea.estimators.base import MidFeaBase
 from midfea.estimators.neuron_selectivity import NeuronSelectivity
 from midfea.estimators.selective import activations, fit_layer
-from midfea.images import Images
+from midfea.pictures.images import Images
 
 ALPHAS = tuple(float(a) for a in np.logspace(-3, 2, 11))
 C_GRID = (0.1, 1.0, 10.0)

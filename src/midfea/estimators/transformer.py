@@ -11,7 +11,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from midfea.estimators.base import MidFeaBase
-from midfea.images import Images
+from midfea.pictures.images import Images
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

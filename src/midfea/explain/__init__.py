@@ -4,7 +4,7 @@
 to pixels, `linear` says what the weights are. `page` and `picture` show the result.
 """
 
-from midfea.explain.explanation import Explanation, Nearest, Word, explain
-from midfea.explain.linear import Neurons
+from midfea.evidence.explanation import Explanation, Nearest, Word, explain
+from midfea.evidence.linear import Neurons
 
 __all__ = ["Explanation", "Nearest", "Neurons", "Word", "explain"]

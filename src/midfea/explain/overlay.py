@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter
 
-from midfea.explain.linear import Floats
-from midfea.thumbnails import eight_bits
+from midfea.evidence.linear import Floats
+from midfea.pictures.thumbnails import eight_bits
 
 FOR, AGAINST = (213, 94, 0), (0, 114, 178)
 BLUR = 1.5  # pixels: single pixels cannot be seen, and a descriptor sees many

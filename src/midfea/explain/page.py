@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 
 from midfea import __version__
-from midfea.explain.explanation import Explanation, Word
+from midfea.evidence.explanation import Explanation, Word
 from midfea.explain.overlay import crop, overlay
 from midfea.explain.picture import (
     Example,
@@ -17,7 +17,7 @@ from midfea.explain.picture import (
     sum_of_parts,
 )
 from midfea.files import replacing
-from midfea.report.markup import pixels, text
+from midfea.view.markup import pixels, text
 
 _STYLE = """
 :root { color-scheme: light dark; --ground: #f6f7f9; --card: #fff; --ink: #1b2430; --soft: #5a6675;

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from midfea import plot
-from midfea.explain.explanation import Explanation, Word
+from midfea.evidence.explanation import Explanation, Word
 from midfea.explain.overlay import AGAINST, FOR, crop
 from midfea.files import replacing
-from midfea.report.markup import in_colour
+from midfea.view.markup import in_colour
 
 N_SHOWN = 8  # words in a row, neurons
 
@@ -33,7 +33,7 @@ def write_picture(
 ) -> None:
     """Draw the explanation into a PNG file. Needs matplotlib: pip install "midfea[plot]"."""
     plot.require_matplotlib()
-    from midfea.reproduce.figures.style import looks, new_figure, show
+    from midfea.view.style import looks, new_figure, show
 
     rows = ["maps", "for", "against"] + ["nearest"] * bool(examples)
     heights = [3.6, *([1.75] * len(rows))]
@@ -117,7 +117,7 @@ def firing(found: Explanation) -> list[tuple[str, float, float]]:
 
 def _head(part: Any, found: Explanation) -> None:
     """The image, the evidence, the probabilities and, if there are any, the neurons."""
-    from midfea.reproduce.figures.style import COLOURS, show
+    from midfea.view.style import COLOURS, show
 
     neurons = firing(found)
     widths = [1, 1, 0.9] + [0.9] * bool(neurons)

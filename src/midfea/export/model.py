@@ -17,7 +17,7 @@ from midfea.export import chain, network, pixels
 from midfea.export.graph import Graph, Value
 from midfea.export.pixels import Size
 from midfea.export.runtime import FORMAT
-from midfea.learning.network import SIDE
+from midfea.learning.network.model import SIDE
 
 
 def build(model: Any) -> Any:

@@ -1,4 +1,4 @@
-"""The fine-tuned network in ONNX: `midfea.learning.network`."""
+"""The fine-tuned network in ONNX: `midfea.learning.network.model`."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import numpy as np
 
 from midfea.export.descriptors import describe
 from midfea.export.graph import Floats, Value
-from midfea.images import NEUTRAL
-from midfea.learning.network import PIXELS, SIDE, Network
+from midfea.learning.network.model import PIXELS, SIDE, Network
+from midfea.pictures.images import NEUTRAL
 
 LAST = np.iinfo(np.int64).max
 

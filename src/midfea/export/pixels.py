@@ -1,4 +1,4 @@
-"""Pixels as the library sees them, in ONNX: `midfea.images` in grey, reduced, at several scales.
+"""Pixels as the library sees them, in ONNX: `midfea.pictures` in grey, reduced, at several scales.
 
 Sizes are values (1,) of whole numbers: they are known only when an image comes.
 """
@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from midfea import images
 from midfea.export.graph import Graph, Value
+from midfea.pictures import images
 
 UNIT = 2.0**22  # Pillow's weights are whole numbers of 1 / UNIT
 

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from midfea.export import MissingExtra
-from midfea.images import ImageError, Images, scaled_shape, to_grey
 from midfea.parallel import in_parallel
+from midfea.pictures.images import ImageError, Images, scaled_shape, to_grey
 from midfea.progress import track
 
 FORMAT = 1

@@ -7,9 +7,9 @@ import json
 
 import numpy as np
 
+from midfea.learning.interval import wilson
 from midfea.report.answers import Answers
-from midfea.report.interval import wilson
-from midfea.report.markup import picture, text
+from midfea.view.markup import picture, text
 
 N_MISTAKES = 24
 MANY = 14  # classes: from here on column names are turned, and cells are small

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from midfea.learning.held_out import LearningCurve
+from midfea.learning.validation import LearningCurve
 
 WIDTH, HEIGHT = 520, 240
 LEFT, RIGHT, TOP, BOTTOM = 52, 24, 16, 42

@@ -14,7 +14,7 @@ from statistics import median
 from typing import Any
 
 from midfea import __version__
-from midfea.report.interval import Interval
+from midfea.learning.interval import Interval
 
 N_TIMED = 15  # images
 

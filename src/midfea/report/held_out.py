@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from midfea.estimators.classifier import N_FOLDS as N_FITTED_FOLDS
 from midfea.estimators.finetuned import N_FOLDS as N_TUNED_FOLDS
-from midfea.learning import held_out, linear_svm
-from midfea.report.interval import Interval, cross_validated
+from midfea.learning import svm as linear_svm
+from midfea.learning import validation as held_out
+from midfea.learning.interval import Interval, cross_validated
 
 
 class HeldOut(NamedTuple):

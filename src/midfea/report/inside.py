@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from midfea.pictures.thumbnails import eight_bits
 from midfea.progress import track
 from midfea.report.answers import Answers
-from midfea.report.markup import hues, in_colour, pixels, text
-from midfea.thumbnails import eight_bits
+from midfea.view.markup import hues, in_colour, pixels, text
 
 N_SAMPLES = 6  # images whose stage maps are shown
 N_NEURONS = 40  # rows of the table at most

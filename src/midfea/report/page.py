@@ -12,11 +12,11 @@ import numpy as np
 
 from midfea import __version__
 from midfea.files import replacing
-from midfea.learning.held_out import learning_curve
+from midfea.learning.validation import learning_curve
 from midfea.report import confusion, curve, inside
 from midfea.report.answers import Answers
 from midfea.report.facts import Facts, command_line, milliseconds_per_image, versions
-from midfea.report.markup import Part, text
+from midfea.view.markup import Part, text
 
 HERE = Path(__file__).parent
 

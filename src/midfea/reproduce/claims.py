@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 from scipy.spatial import Delaunay
 
 from midfea import MidFea, datasets
+from midfea.baselines.local_features import hog_maps, sift_maps
 from midfea.progress import track
 from midfea.reproduce.evaluate import evaluate_classes
 from midfea.reproduce.features import span_features
-from midfea.reproduce.local_features import hog_maps, sift_maps
 from midfea.reproduce.protocols import PROTOCOLS, Method
 from midfea.reproduce.run import Row
 

@@ -18,7 +18,7 @@ from sklearn.svm import SVR
 
 from midfea.estimators.neuron_selectivity import NeuronSelectivity
 from midfea.estimators.selective import centred
-from midfea.learning.linear_svm import fit_linear_svm, margins_to_scores
+from midfea.learning.svm import fit_linear_svm, margins_to_scores
 from midfea.reproduce.features import Features
 from midfea.reproduce.protocols import Method, Split
 

@@ -48,7 +48,7 @@ def make_figures(
     if missing:
         raise ValueError(f"figures need {' and '.join(missing)}: pip install 'midfea[plot]'")
     from midfea.reproduce.figures import sets
-    from midfea.reproduce.figures.style import looks  # needs matplotlib
+    from midfea.view.style import looks  # needs matplotlib
 
     data, output = Path(data), Path(output)
     output.mkdir(parents=True, exist_ok=True)

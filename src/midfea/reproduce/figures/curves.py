@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import ScalarFormatter
 
-from midfea.reproduce.figures.style import COLOURS, new_figure
+from midfea.view.style import COLOURS, new_figure
 
 Rows = Sequence[Mapping[str, Any]]
 LETTERS = {"alpha": "α", "beta": "β", "gamma": "γ", "lam": "λ"}

@@ -17,10 +17,10 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from midfea import stages
+from midfea.baselines.local_features import sift_maps
 from midfea.progress import track
 from midfea.reproduce.figures import sets
-from midfea.reproduce.figures.style import mosaic, new_figure, save, show
-from midfea.reproduce.local_features import sift_maps
+from midfea.view.style import mosaic, new_figure, save, show
 
 IMAGES = ("Faces/image_0117", "Motorbikes/image_0672", "panda/image_0033")  # the appendix's
 STEP = 23  # maps between those shown: other orientations and other places of the patch each time

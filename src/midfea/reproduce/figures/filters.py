@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from midfea.progress import track
 from midfea.reproduce.figures import sets
-from midfea.reproduce.figures.style import mosaic, new_figure, save, show
+from midfea.view.style import mosaic, new_figure, save, show
 
 
 def make(data: Path, output: Path, seed: int) -> list[Path]:

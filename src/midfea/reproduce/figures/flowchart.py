@@ -15,7 +15,7 @@ from midfea import MidFea
 from midfea.estimators.neuron_selectivity import NeuronSelectivity, selectivity_order
 from midfea.estimators.selective import centred
 from midfea.reproduce.figures import sets
-from midfea.reproduce.figures.style import COLOURS, mosaic, new_figure, save, show
+from midfea.view.style import COLOURS, mosaic, new_figure, save, show
 
 IMAGE = "Faces/image_0117"
 CLASSES = ("Faces", "Motorbikes", "airplanes", "watch", "panda")  # enough to show the neurons' choice

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from midfea import stages
 from midfea.progress import track
 from midfea.reproduce.figures import sets
-from midfea.reproduce.figures.style import mosaic, new_figure, save, show
+from midfea.view.style import mosaic, new_figure, save, show
 
 PEOPLE = ("yaleB01", "yaleB02", "yaleB32")  # not yaleB05: its photo at +35° has comb lines from moving
 TITLES = {

@@ -33,7 +33,7 @@ from midfea import datasets, stages
 from midfea.estimators.neuron_selectivity import NeuronSelectivity, selectivity_order
 from midfea.estimators.selective import centred
 from midfea.progress import track
-from midfea.reproduce.figures.style import COLOURS, new_figure, save, save_numbers, show
+from midfea.view.style import COLOURS, new_figure, save, save_numbers, show
 
 N_DIRECTIONS = 300
 YEARS = 10  # of one class of ages

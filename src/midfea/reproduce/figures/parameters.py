@@ -15,8 +15,8 @@ from midfea.progress import track
 from midfea.reproduce.evaluate import evaluate_classes
 from midfea.reproduce.features import span_features
 from midfea.reproduce.figures.curves import draw_parameters
-from midfea.reproduce.figures.style import save, save_numbers
 from midfea.reproduce.protocols import PROTOCOLS, Method
+from midfea.view.style import save, save_numbers
 
 FACTORS = (0.0, 0.01, 0.1, 1.0, 10.0, 100.0)  # times the default; 0 leaves the term out
 NEURONS = (2, 4, 6, 10, 20, 50)

@@ -18,14 +18,14 @@ from numpy.typing import NDArray
 from sklearn.decomposition import MiniBatchDictionaryLearning, sparse_encode
 from sklearn.exceptions import ConvergenceWarning
 
-from midfea.images import read_image, resize, to_grey
-from midfea.learning.linear_svm import folds
+from midfea.learning.svm import folds
+from midfea.pictures.images import read_image, resize, to_grey
 from midfea.progress import track
 from midfea.reproduce.evaluate import evaluate_classes
 from midfea.reproduce.features import raw_pixels, span_features
 from midfea.reproduce.figures.curves import draw_self_taught
-from midfea.reproduce.figures.style import save, save_numbers
 from midfea.reproduce.protocols import PROTOCOLS, Method
+from midfea.view.style import save, save_numbers
 
 COUNTS = (0, 500, 2000, 8000)
 BASES = (200, 600)

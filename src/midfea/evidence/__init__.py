@@ -1,0 +1,1 @@
+"""A decision value traced back to words, descriptors and pixels."""

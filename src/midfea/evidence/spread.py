@@ -1,0 +1,148 @@
+"""From descriptors to the pixels they see. Every step shares out and loses nothing: sums are kept.
+
+A descriptor holds a window of pooled places, each the maximum of 2x2 places of the soft convolution's
+maps, each of which has looked at a filter's size of pixels. Not all of these pixels have the same say:
+flat places are zero in the maps, and a filter answers to contrast, not to grey. So shares go by energy:
+to the places of a window by their squared responses, to the pixels of a patch by the squares of what
+they put into the responses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from midfea import stages
+from midfea.engines import Chain
+from midfea.pictures.images import Grey
+from midfea.stages.pooling import STRIDE
+
+Floats = NDArray[np.float64]
+Offset = tuple[int, int]
+
+
+def to_pixels(by_descriptor: Floats, copy: Grey, chain: Chain, shape: tuple[int, ...]) -> Floats:
+    """Contributions of one scale's descriptors as a map of the whole image, (height, width).
+
+    copy : the image at that scale
+    shape : of the image itself
+    """
+    maps = stages.soft_convolution(
+        copy, chain.filters, chain.padding, rectify=chain.rectify, floor=chain.floor
+    ).astype(np.float64)
+    responses = stages.convolve(copy, chain.filters, chain.padding).astype(np.float64)
+    strength = np.where(maps.any(axis=-1), np.square(responses).sum(axis=-1), 0.0)
+    places = to_places(by_descriptor, strength, chain.window)
+    pixels = to_patches(places, copy, np.square(maps), chain)
+    rows, columns = (_resizing(small, whole) for small, whole in zip(copy.shape, shape, strict=True))
+    return np.asarray(rows.T @ pixels @ columns)
+
+
+def to_places(by_descriptor: Floats, strength: Floats, window: int) -> Floats:
+    """Each descriptor's share goes to the places of the maps in its window, by their strength."""
+    height, width = by_descriptor.shape
+    shape = tuple(STRIDE * (side + window - 1) for side in by_descriptor.shape)
+    inside = np.s_[: strength.shape[0], : strength.shape[1]]  # an odd side's last place has no partner
+    weights, ones = np.zeros(shape), np.zeros(shape)
+    weights[inside], ones[inside] = strength, 1.0
+
+    def view(array: Floats, offset: Offset) -> Floats:
+        y, x = offset
+        return array[y : y + STRIDE * height : STRIDE, x : x + STRIDE * width : STRIDE]
+
+    side = range(STRIDE * window)
+    return _share_out(
+        by_descriptor,
+        [(y, x) for y in side for x in side],
+        lambda offset: view(weights, offset),
+        lambda offset: view(ones, offset),
+        np.zeros(shape),
+        view,
+    )[inside]
+
+
+def to_patches(places: Floats, copy: Grey, energy: Floats, chain: Chain) -> Floats:
+    """Each place's share goes to the pixels of its patch.
+
+    A pixel adds filter x (pixel - mean of the patch) to a response; its weight is the square of that,
+    over the filters by their `energy` (height, width, n_filters) in the maps.
+    """
+    height, width = places.shape
+    size = chain.filters.shape[1:]
+    margins = [((k - 1) // 2, k // 2) if chain.padding == "same" else (0, 0) for k in size]
+    framed = np.pad(np.asarray(copy, dtype=np.float64), margins, mode="symmetric")
+    squares = np.square(chain.filters, dtype=np.float64)
+    offsets = [(y, x) for y in range(size[0]) for x in range(size[1])]
+
+    def view(array: Floats, offset: Offset) -> Floats:
+        y, x = offset
+        return array[y : y + height, x : x + width]
+
+    mean = sum(view(framed, offset) for offset in offsets) / len(offsets)
+    pixels = _share_out(
+        places,
+        offsets,
+        lambda offset: (energy @ squares[:, *offset]) * (view(framed, offset) - mean) ** 2,
+        lambda offset: np.ones(places.shape),
+        np.zeros(framed.shape),
+        view,
+    )
+    return _fold(_fold(pixels, margins[0]).T, margins[1]).T
+
+
+def _share_out(
+    amounts: Floats,
+    offsets: Iterable[Offset],
+    weight: Callable[[Offset], Floats],
+    otherwise: Callable[[Offset], Floats],
+    target: Floats,
+    view: Callable[[Floats, Offset], Floats],
+) -> Floats:
+    """Add to `target`, at each offset, the amounts' portions by weight.
+
+    Where all weights are zero, the flatness itself is what was seen: the portions are then even.
+    """
+    offsets = list(offsets)
+    total: Any = sum(weight(offset) for offset in offsets)
+    number: Any = sum(otherwise(offset) for offset in offsets)
+    flat = total <= 0
+    weighted = np.where(flat, 0.0, amounts / np.where(flat, 1.0, total))
+    even = np.where(flat, amounts / number, 0.0)
+    for offset in offsets:
+        part = view(target, offset)
+        part += weighted * weight(offset) + even * otherwise(offset)
+    return target
+
+
+def _fold(pixels: Floats, margins: tuple[int, int]) -> Floats:
+    """The mirrored rows at both borders, back onto the rows that they mirror."""
+    before, after = margins
+    stop = len(pixels) - after
+    whole = pixels[before:stop].copy()
+    whole[:before] += pixels[:before][::-1]
+    whole[len(whole) - after :] += pixels[stop:][::-1]
+    return whole
+
+
+def _resizing(small: int, whole: int) -> Floats:
+    """The matrix (small, whole) of `images.resize` along an axis: Pillow's triangle; rows add to one."""
+    ratio = whole / small
+    centres = (np.arange(small) + 0.5) * ratio
+    distances = np.abs(np.arange(whole) + 0.5 - centres[:, None]) / max(ratio, 1.0)
+    triangle = np.maximum(1 - distances, 0)
+    return np.asarray(triangle / triangle.sum(axis=1, keepdims=True))
+
+
+def seen_box(place: Any, copy: Grey, chain: Chain, shape: tuple[int, ...]) -> list[int]:
+    """What a descriptor at `place` sees: y0, x0, y1, x1 in the image's pixels, half-open."""
+    bounds = []
+    for at, k, small, whole in zip(place, chain.filters.shape[1:], copy.shape, shape, strict=True):
+        before = (k - 1) // 2 if chain.padding == "same" else 0
+        start = max(STRIDE * at - before, 0)
+        stop = min(STRIDE * (at + chain.window) + k - 1 - before, small)
+        bounds.append((start * whole // small, -(-stop * whole // small)))
+    (y0, y1), (x0, x1) = bounds
+    return [y0, x0, y1, x1]

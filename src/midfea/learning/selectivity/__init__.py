@@ -1,0 +1,1 @@
+"""The solver of the neuron-selectivity layer (Section 3 of the paper)."""

@@ -1,0 +1,1 @@
+"""The `.midfea` model file."""

@@ -1,0 +1,1 @@
+"""Images as users hand them over, turned into pixels that the chain can see."""

@@ -1,0 +1,59 @@
+"""Every failure as {"error": what was wrong and what to do}."""
+
+from __future__ import annotations
+
+import errno
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+from midfea.serve.errors import Clash, Missing, Refused
+
+SAID = {
+    400: "the request cannot be understood: it was cut short, or is not what it says it is",
+    404: "there is nothing at this address",
+    405: "this cannot be done at this address",
+}
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM)
+
+
+def answer_failures(app: FastAPI) -> None:
+    """Let the application answer so."""
+
+    def answer(status: int, message: str) -> JSONResponse:
+        return JSONResponse({"error": message}, status)
+
+    @app.exception_handler(Refused)
+    async def refused(_: Any, error: Refused) -> JSONResponse:
+        status = 409 if isinstance(error, Clash) else 404 if isinstance(error, Missing) else 422
+        return answer(status, str(error))
+
+    @app.exception_handler(HTTPException)
+    async def failed(_: Any, error: HTTPException) -> JSONResponse:
+        said = SAID.get(error.status_code, str(error.detail))
+        if str(error.detail).startswith("Too many"):  # files or fields of one form
+            said = f"{error.detail} Send fewer at once."
+        return answer(error.status_code, said)
+
+    @app.exception_handler(RequestValidationError)
+    async def invalid(_: Any, error: RequestValidationError) -> JSONResponse:
+        problems = []
+        for each in error.errors():
+            where = ".".join(str(part) for part in each["loc"][1:])
+            problems.append(f"{where}: {each['msg']}" if where else str(each["msg"]))
+        return answer(422, "; ".join(problems)[:500] or SAID[400])
+
+    @app.exception_handler(OSError)
+    async def disk(_: Any, error: OSError) -> JSONResponse:
+        if isinstance(error, FileNotFoundError):
+            return answer(404, "the file is gone: it was moved or removed meanwhile")
+        if error.errno in FULL:
+            return answer(507, f"the workspace cannot be written: {error.strerror}")
+        return answer(500, f"the workspace cannot be read or written: {error.strerror or error}")
+
+    @app.exception_handler(Exception)
+    async def unexpected(_: Any, error: Exception) -> JSONResponse:
+        return answer(500, f"something went wrong that should not ({type(error).__name__}): try again")

@@ -1,0 +1,79 @@
+"""The server: a socket, the guard around the application, an address to open."""
+
+from __future__ import annotations
+
+import secrets
+import socket
+from pathlib import Path
+
+import python_multipart  # noqa: F401 - missing, it would be named only at the first upload
+import uvicorn
+
+from midfea.serve.api.app import create_app
+from midfea.serve.api.current import CurrentModel
+from midfea.serve.api.guard import LARGER, Guard
+from midfea.serve.store.memory import give_back_large_blocks
+from midfea.serve.store.workspace import Workspace
+from midfea.serve.training.results import file_id
+
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
+
+
+def run(folder: Path, host: str, port: int, model: Path | None = None) -> None:
+    """Serve a workspace until Ctrl-C; the address is printed when it can be opened."""
+    give_back_large_blocks()
+    listening = _listen(host, port)
+    port = listening.getsockname()[1]
+    token = None if host in LOOPBACK else secrets.token_urlsafe(16)
+    workspace = Workspace(folder)
+    workspace.sweep_thumbnails()
+    if model is not None:
+        _open(workspace, model)
+    app = Guard(create_app(workspace), host, port, token)
+    config = uvicorn.Config(
+        app,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        timeout_graceful_shutdown=3,
+    )
+    shown = host if host not in ("0.0.0.0", "::") else socket.gethostname()
+    name = f"[{shown}]" if ":" in shown else shown
+    print(f"Workspace: {workspace.root}")
+    print(f"Open http://{name}:{port}/{f'?token={token}' if token else ''}", flush=True)
+    try:
+        uvicorn.Server(config).run([listening])
+    finally:
+        workspace.close()
+
+
+def _open(workspace: Workspace, model: Path) -> None:
+    """Open a model from the command line; never in place of another that was trained here."""
+    if not model.is_file():
+        raise FileNotFoundError(f"{model}: no such model file")
+    current = CurrentModel(workspace)
+    present = current.get()
+    if present is not None and present.id != file_id(model) and not present.results.about["opened"]:
+        raise ValueError(
+            f"{workspace.root} has a model of its own: choose another --workspace, or open {model.name} "
+            "in the page"
+        )
+    with model.open("rb") as file:
+        current.open(model.name, file, LARGER["/api/open/model"])
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        listening = socket.socket(family, kind, protocol)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind(address)
+        listening.listen(2048)  # from now on a browser waits instead of failing
+    except OSError as error:
+        raise OSError(
+            f"cannot listen on {host}, port {port}: {error.strerror}; choose another with --port"
+        ) from None
+    return listening

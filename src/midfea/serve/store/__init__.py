@@ -1,0 +1,1 @@
+"""The folder of images that the teach page works on."""

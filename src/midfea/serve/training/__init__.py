@@ -1,0 +1,1 @@
+"""Training on the images of a workspace, in a process of its own."""
