@@ -18,7 +18,7 @@ _HOMES = {
     "MidFeaClassifier": "midfea.estimators.classifier",
     "MidFeaRegressor": "midfea.estimators.regressor",
     "NeuronSelectivity": "midfea.estimators.neuron_selectivity",
-    "load": "midfea.model_file.v1",
+    "load": "midfea.estimators.saved",
     "datasets": "",
     "stages": "",
 }

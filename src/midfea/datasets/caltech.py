@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.utils import Bunch
 
 from midfea.datasets.official import check_whole, count_rest, find_folder, read_grey
-from midfea.pictures.images import fit_within
+from midfea.pictures.resize import fit_within
 
 # Images of each class, numbered from 1 without gaps: so every absent file can be named.
 _COUNTS = """

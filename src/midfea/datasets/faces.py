@@ -6,11 +6,10 @@ import os
 import re
 
 import numpy as np
-from PIL import Image
 from sklearn.utils import Bunch
 
 from midfea.datasets.official import check_whole, count_rest, find_folder, read_grey
-from midfea.pictures.images import Grey
+from midfea.pictures.resize import Grey, resize
 
 AR_VIEWS = (*range(1, 8), *range(14, 21))  # the others show sun glasses and scarves
 _AR_NAME = re.compile(r"([MW]-\d{3})-(\d{2})\.(png|bmp|pgm|ppm|jpe?g|tiff?)", re.IGNORECASE)
@@ -102,9 +101,7 @@ def load_yale_b(
     check_whole(root, len(paths), YALE_IMAGES, missing, complete)
 
     def resized(index: int, image: Grey) -> Grey:
-        # Not rounded: seven photographs hold few shades of black, and the face lies between them.
-        pixels = Image.fromarray(image.astype(np.float32)).resize((size[1], size[0]))
-        return np.asarray(pixels).clip(0, 255)
+        return resize(image, size)
 
     return Bunch(
         images=read_grey(paths, resized),

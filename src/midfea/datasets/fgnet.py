@@ -14,7 +14,7 @@ from scipy.spatial import Delaunay
 from sklearn.utils import Bunch
 
 from midfea.datasets.official import DatasetError, check_whole, count_rest, find_folder, read_grey
-from midfea.pictures.images import Grey, fit_within
+from midfea.pictures.resize import Grey, fit_within
 
 PHOTOS, PEOPLE, POINTS = 1002, 82, 68
 PUPILS, MOUTH = (31, 36), slice(48, 66)

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import glob
-import hashlib
 import os
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from PIL import Image
 from sklearn.utils import Bunch
 
-from midfea.pictures.images import ImageError, picture, read_image
+from midfea.pictures.images import too_small
+from midfea.pictures.picture import Picture, make_picture
+from midfea.pictures.reading import ImageError, read_image
 from midfea.pictures.thumbnails import thumbnail
 from midfea.progress import track
 
@@ -27,11 +28,10 @@ class Skipped(NamedTuple):
 
 
 class Photo(NamedTuple):
-    """A file as it was read: what the estimators see, a hash of the pixels, a small copy for people."""
+    """A file as it was read: what the estimators see, and a small image for people."""
 
     path: Path
-    grey: Any
-    hash: bytes
+    picture: Picture
     thumbnail: bytes
 
 
@@ -42,21 +42,20 @@ def load_folder(
     min_side: int = 1,
     thumbnails: bool = False,
 ) -> Bunch:
-    """Grey images of a folder that holds one folder of images for each class.
+    """Pictures of a folder that holds one folder of images for each class.
 
     Parameters
     ----------
     folder : its sub-folders' names are the labels; images may lie deeper inside them
     max_side : larger images are reduced while reading, so that memory stays bounded
     min_side : smaller images are left out
-    thumbnails : also keep a small copy of each image, in its colours
+    thumbnails : also keep a thumbnail of each image, in its colours
 
     Returns
     -------
-    Bunch with images (list of arrays), target (labels), target_names, paths, hashes (equal for files
-    that hold the same pixels), thumbnails (WebP files, empty unless asked for), and skipped: the files
-    that could not be used, each with its reason. Files without an image's ending and hidden files are
-    passed over.
+    Bunch with images (list of `Picture`, grey arrays with their colours), target (labels), target_names,
+    paths, thumbnails (WebP files, empty unless asked for), and skipped: the files that could not be
+    used, each with its reason. Files without an image's ending and hidden files are passed over.
 
     Raises
     ------
@@ -75,11 +74,10 @@ def load_folder(
     photos, skipped = read_photos([path for path, _ in listed], max_side, min_side, thumbnails)
     labels = dict(listed)
     return Bunch(
-        images=[photo.grey for photo in photos],
+        images=[photo.picture for photo in photos],
         target=np.array([labels[photo.path] for photo in photos], dtype=str),
         target_names=[c.name for c in classes],
         paths=[photo.path for photo in photos],
-        hashes=[photo.hash for photo in photos],
         thumbnails=[photo.thumbnail for photo in photos],
         skipped=skipped,
     )
@@ -122,14 +120,6 @@ def _endings() -> set[str]:
     return {ending for ending, kind in Image.EXTENSION.items() if kind in Image.OPEN} - {".pdf"}
 
 
-def read_images(
-    paths: list[Path], max_side: int | None, min_side: int = 1
-) -> tuple[list[Any], list[Path], list[Skipped]]:
-    """Grey images, the files they come from, and the files that were left out."""
-    photos, skipped = read_photos(paths, max_side, min_side)
-    return [photo.grey for photo in photos], [photo.path for photo in photos], skipped
-
-
 def read_photos(
     paths: list[Path], max_side: int | None, min_side: int = 1, thumbnails: bool = False
 ) -> tuple[list[Photo], list[Skipped]]:
@@ -138,15 +128,12 @@ def read_photos(
     def read(path: Path) -> Photo | Skipped:
         try:
             pixels = read_image(path)
-            grey = picture(pixels, max_side)
+            picture = make_picture(pixels, max_side)
         except ImageError as error:
             return Skipped(path, str(error).removeprefix(f"{path}: "))
-        if min(grey.shape) < min_side:
-            size = f"{grey.shape[0]}x{grey.shape[1]}"
-            return Skipped(path, f"only {size} pixels, at least {min_side}x{min_side} needed")
-        content = hashlib.sha256(f"{pixels.dtype}{pixels.shape}".encode())
-        content.update(np.ascontiguousarray(pixels).data)
-        return Photo(path, grey, content.digest(), thumbnail(pixels) if thumbnails else b"")
+        if min(picture.shape) < min_side:
+            return Skipped(path, too_small(pixels.shape[:2], picture.shape, min_side))
+        return Photo(path, picture, thumbnail(pixels) if thumbnails else b"")
 
     photos, skipped = [], []
     with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:

@@ -7,7 +7,9 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from midfea.pictures.images import Grey, ImageError, read_image, to_grey
+from midfea.pictures.picture import to_grey
+from midfea.pictures.reading import ImageError, read_image
+from midfea.pictures.resize import Grey
 from midfea.progress import track
 
 ABSENT_SHARE = 0.01  # a set that lacks more than this was not copied whole

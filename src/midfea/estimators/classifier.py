@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import importlib.util
+import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
@@ -19,22 +19,25 @@ from sklearn.utils.validation import (
     column_or_1d,
 )
 
-from midfea.engines import arrays_on
-from midfea.estimators.augmented import choose_kinds, kinds_of, with_copies
+from midfea.engines import get_engine
 from midfea.estimators.base import MidFeaBase
-from midfea.estimators.choices import choose, learn
-from midfea.estimators.finetuned import fit_network, join, network_answers, small_copies, wanted
 from midfea.estimators.neuron_selectivity import NeuronSelectivity
-from midfea.estimators.selective import activations, fit_layer
-from midfea.learning import svm as linear_svm
-from midfea.learning.network.model import Network
+from midfea.estimators.neurons import fit_ns_layer
+from midfea.evidence import Explanation, explain
+from midfea.learning.augmented import check_augment, choose_kinds, with_augmented
+from midfea.learning.choices import Trials
+from midfea.learning.folds import Indices, join_duplicates, make_folds, n_folds_for
+from midfea.learning.head import C_CANDIDATES, ValidatedC, fit_linear_head, validate_C
+from midfea.learning.network.head import NetworkHead, NetworkTask
+from midfea.learning.network.settings import NetworkSettings
+from midfea.learning.ns_layer import NSLayer
+from midfea.learning.parts import ClassifierParts
+from midfea.model_file import SavedModel
 from midfea.pictures.images import Images
+from midfea.pictures.picture import Picture
 
-if TYPE_CHECKING:
-    from midfea.explain import Explanation
-
-C_GRID = (0.1, 1.0, 10.0, 100.0)
-N_FOLDS = 3
+N_FOLDS_OF_COSTLY_HEADS = 3  # where an NS layer is learned anew for each fold
+IMAGES_AT_ONCE = 2048  # whose features are in memory at one time in prediction
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -43,17 +46,18 @@ class MidFeaClassifier(ClassifierMixin, MidFeaBase):
 
     Parameters
     ----------
-    C : penalty of the SVM's errors, or "cv" to choose it among 0.1, 1, 10 and 100 by
-        cross-validation on the training images.
+    C : penalty of the SVM's errors, or "auto" to choose 0.1, 1, 10 or 100 by validation on the
+        training images.
     selectivity : a neuron-selectivity layer between features and SVM (Section 3): a
         `NeuronSelectivity`, or the number of its neurons. None: no layer.
-
-    augment : learn the SVM and the neurons also from changed copies of the images: kinds of change among
-        "mirror", "shift", "scale", "rotate" and "light", or "cv" to choose those that help on held-out
-        images. None: no copies. Features are computed three times then, ten times and more for "cv".
-    finetune : also train the chain as a network, with moved copies of the images, and join its answers
-        to the SVM's (needs torch for `fit`, not for `predict`): more accurate, a few minutes slower.
+    augment : train the SVM and the neurons also on augmented images: kinds of change among "mirror",
+        "shift", "scale", "rotate" and "light", or "auto" to choose those that help in validation.
+        None: no augmented images. Features are computed three times then, ten times and more for "auto".
+    finetune : also train the chain as a network, with augmented images, and join its scores to the
+        SVM's (needs torch for `fit`, not for `predict`): more accurate, a few minutes slower.
         "auto" (preset "best"): if torch is installed.
+    network : shape and training budget of that network; None means the usual ones.
+    keep_features : keep the features of the training images as `training_features_`.
 
     All other parameters are those of `MidFea`.
 
@@ -61,17 +65,10 @@ class MidFeaClassifier(ClassifierMixin, MidFeaBase):
     ----------
     classes_ : the labels, sorted
     coef_, intercept_ : the SVM, (n_classes, n_features) and (n_classes,); one row for two classes
-    C_ : the penalty in force
-    cv_accuracy_ : share of the training images classified rightly by SVMs that did not see them
-    held_out_predictions_ : what those SVMs said of each training image (not kept in model files)
-    held_out_ : indices of the images that `cv_accuracy_` counts (not kept in model files)
-    held_out_probabilities_ : of the classes for each training image when it was held out (not kept in
-        model files)
-    training_features_ : features of the training images, if `keep_features` was set (not kept in files)
-    selectivity_ : the fitted `NeuronSelectivity`, or None
-    temperature_ : factor that turns decision values into probabilities (softmax)
-    network_ : the fine-tuned network, or None
-    network_weights_ : factors of the SVM's and the network's two scores in the joint decision values
+    validation_ : `Validation`, the predictions for training images by models trained without them, with
+        `accuracy` and `interval`; it is kept in model files
+    extractor_, ns_layer_, head_, network_ : the fitted parts; None for a part that is not used
+    training_features_ : features of the training images, with `keep_features` (not kept in model files)
 
     and those of `MidFea`.
 
@@ -86,49 +83,93 @@ class MidFeaClassifier(ClassifierMixin, MidFeaBase):
     True
     """
 
-    C: float | Literal["cv"] = 10.0
+    C: float | Literal["auto"] = 10.0
     selectivity: NeuronSelectivity | int | None = None
-    augment: tuple[str, ...] | Literal["cv"] | None = None
+    augment: tuple[str, ...] | Literal["auto"] | None = None
     finetune: bool | Literal["auto"] = False
-
-    # Not a parameter: whoever goes on working with the training features sets it before `fit`.
-    keep_features = False
+    network: NetworkSettings | None = None
+    keep_features: bool = False
 
     def fit(self, images: Any, y: Any, groups: Any = None) -> MidFeaClassifier:
-        """Learn the features from the images, then the classifier from images and labels.
+        """Learn the features from the images, then the heads from images and labels.
 
-        groups : of each image, what it shares with others that new images will not share with any, such
-            as the person or the part shown. What is chosen on held-out images is then chosen on groups
-            held out, and `cv_accuracy_` speaks of new groups.
+        Parameters
+        ----------
+        images : list of arrays, stack of arrays, or list of file names
+        y : label of each image
+        groups : group of each image (e.g. the person shown); a group is never split between training and
+            validation. Equal images are a group in any case.
         """
-        checked = Images(images)
-        numbers = self._encode_labels(y, len(checked))
-        if self.C != "cv" and not (isinstance(self.C, int | float) and self.C > 0):
-            raise ValueError(f'C must be above zero or "cv", got {self.C!r}')
-        together = None if groups is None else column_or_1d(groups)
-        if together is not None:
-            check_consistent_length(numbers, together)
-        kinds = kinds_of(self.augment)
-        tune = wanted(self.finetune)  # now, and not after minutes
+        self._check_parameters()
+        kinds, tune = check_augment(self.augment), self._tunes()  # errors now, and not after minutes
+        pictures = self._pictures(images)
+        numbers = self._encode_labels(y, len(pictures))
+        given = _check_groups(groups, numbers)
         with self._bars():
-            chosen = choose(self, checked, numbers, together)
-            features = learn(self, checked, numbers, together, chosen.settings)
-            if self.keep_features:
-                self.training_features_ = features
-            if kinds == "cv":
-                kinds = choose_kinds(self, checked, features, numbers, together)
-            self.settings_["augment"] = kinds
+            joined = join_duplicates(pictures, given)
+            n_threads, seed, engine = self._n_threads(), self._seed(), self._engine_settings()
+            trials = Trials(pictures, numbers, joined, engine, n_threads, seed)
+            choice = trials.choose(self.chain_settings())
+            extractor, features = trials.learn(choice.settings, self._rng())
+            self._take_extractor(extractor, choice.settings)
+            self._keep(features)
+            folds = make_folds(numbers, self._n_folds(numbers, tune), seed, joined)
+            if kinds == "auto":
+                kinds = choose_kinds(extractor, pictures, features, numbers, folds, seed, n_threads)
             if kinds:
-                features = with_copies(self, checked, features, kinds)
-            margins = self._fit_svm(features, numbers, together)
+                features = with_augmented(extractor, pictures, features, kinds, seed, n_threads)
+            self.settings_["augment"] = kinds
+            validated = self._fit_linear(features, numbers, folds, joined)
             del features  # fine-tuning needs the memory
-            self.network_: Network | None = None
-            self.network_weights_: NDArray[np.float64] | None = None
             if tune:
-                self._fit_network(checked, numbers, margins, together, chosen.in_place)
+                self._fit_network(pictures, numbers, folds, joined, validated, choice.in_place, given)
         return self
 
-    def _encode_labels(self, y: Any, n_images: int) -> NDArray[np.intp]:
+    def fit_head(self, features: Any, y: Any, groups: Any = None) -> MidFeaClassifier:
+        """Fit the NS layer and the SVM anew on features of this model; the extractor stays as it is.
+
+        Parameters
+        ----------
+        features : (n, n_features), as `features` returns them
+        y : label of each row
+        groups : as for `fit`; features do not show which images are equal, so put these into groups
+        """
+        check_is_fitted(self, "extractor_")
+        features = np.asarray(features, dtype=np.float32)
+        numbers = self._encode_labels(y, len(features))
+        joined = _check_groups(groups, numbers)
+        names = ("C", "selectivity", "augment", "finetune", "network")
+        self.settings_ = self.settings_ | {name: getattr(self, name) for name in names}
+        with self._bars():
+            self._keep(features)
+            folds = make_folds(numbers, self._n_folds(numbers, False), self._seed(), joined)
+            self._fit_linear(features, numbers, folds, joined)
+        return self
+
+    # -- the steps of fitting -----------------------------------------------------------------------
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.C != "auto" and not (isinstance(self.C, int | float) and self.C > 0):
+            raise ValueError(f'C must be above zero or "auto", got {self.C!r}')
+        if self.finetune not in (True, False, "auto"):
+            raise ValueError(f'finetune is True, False or "auto", got {self.finetune!r}')
+
+    def _tunes(self) -> bool:
+        """Whether to train a network: ImportError if `finetune=True` and PyTorch is missing."""
+        if not self.finetune:
+            return False
+        try:
+            importlib.import_module("midfea.learning.network.training")
+        except ImportError as error:
+            if self.finetune != "auto":
+                raise
+            message = f"no fine-tuning, the model will be less accurate: {error}"
+            warnings.warn(message, stacklevel=3)
+            return False
+        return True
+
+    def _encode_labels(self, y: Any, n_images: int) -> Indices:
         if y is None:
             raise ValueError(
                 "labels are needed: MidFeaClassifier requires y to be passed, but the target y is None"
@@ -149,86 +190,124 @@ class MidFeaClassifier(ClassifierMixin, MidFeaBase):
             )
         return numbers
 
-    def _fit_svm(
-        self, features: NDArray[np.float32], numbers: NDArray[np.intp], groups: Any = None
-    ) -> NDArray[Any]:
-        """The SVM on all samples; its C and the temperature from samples held out in turn.
+    def _n_folds(self, numbers: Indices, tune: bool) -> int:
+        if tune:
+            return self._network_settings().n_folds
+        return N_FOLDS_OF_COSTLY_HEADS if self.selectivity is not None else n_folds_for(numbers)
 
-        Returns the decision values of the samples when they were held out.
-        """
-        candidates = C_GRID if self.C == "cv" else (float(self.C),)
-        seed = self.random_state if isinstance(self.random_state, int) else 0
+    def _network_settings(self) -> NetworkSettings:
+        return NetworkSettings() if self.network is None else self.network
+
+    def _keep(self, features: NDArray[np.float32]) -> None:
+        if self.keep_features:
+            self.training_features_ = features
+
+    def _learn_layer(self, features: NDArray[np.float32], numbers: Indices) -> NSLayer:
+        assert self.selectivity is not None
+        engine = self._engine_settings()
+        return fit_ns_layer(self.selectivity, features, numbers, engine, self.random_state)
+
+    def _fit_linear(
+        self, features: NDArray[np.float32], numbers: Indices, folds: Indices, groups: Indices | None
+    ) -> ValidatedC:
+        """NS layer and SVM on all samples; C and the logit scale by validation."""
+        candidates = C_CANDIDATES if self.C == "auto" else (float(self.C),)
         layered = self.selectivity is not None
-        learn_layer = self._learn_layer if layered else None
-        with arrays_on(self.engine, self.device) as put:
-            margins = linear_svm.held_out_margins(
-                features, numbers, candidates, N_FOLDS, seed, learn_layer, put, groups
+        n_folds = self._n_folds(numbers, False) if not len(folds) else int(folds.max()) + 1
+        with self._engine_settings().engine.arrays() as put:
+            validated = validate_C(
+                features,
+                numbers,
+                candidates,
+                folds,
+                (lambda x, y: self._learn_layer(x, y).activations) if layered else None,
+                put,
             )
-        answers = [linear_svm.margins_to_scores(m).argmax(axis=1) for m in margins]
-        held_out = np.isfinite(margins[0, :, 0])  # a class's only sample cannot be
-        right = [(answer == numbers)[held_out] for answer in answers]
-        best = int(np.argmax([r.sum() for r in right]))
-        self.C_ = candidates[best]
-        self.cv_accuracy_ = float(right[best].mean()) if held_out.any() else float("nan")
-        self.held_out_predictions_ = self.classes_[answers[best]]
-        self.held_out_ = np.flatnonzero(held_out)
-        self.temperature_ = linear_svm.fit_temperature(margins[best], numbers)
-        self.held_out_probabilities_ = linear_svm.probabilities(margins[best], self.temperature_)
-        numbers = np.tile(numbers, len(features) // len(numbers))  # of the copies too
-        self.selectivity_ = fit_layer(self, features, numbers) if layered else None
-        inputs = activations(self, self.selectivity_, features)
-        with arrays_on(self.engine, self.device) as put:
-            weights, self.intercept_ = linear_svm.fit_linear_svm(inputs, numbers, self.C_, put)
-        self.coef_ = np.ascontiguousarray(weights.T)
-        return np.asarray(margins[best])
+        self.validation_ = validated.record(numbers, folds, n_folds, groups)
+        all_numbers = np.tile(numbers, len(features) // len(numbers))  # of augmented images too
+        self.ns_layer_ = self._learn_layer(features, all_numbers) if layered else None
+        inputs = features if self.ns_layer_ is None else self.ns_layer_.activations(features)
+        with self._engine_settings().engine.arrays() as put:
+            self.head_ = fit_linear_head(inputs, all_numbers, validated.C, validated.logit_scale, put)
+        self.network_: NetworkHead | None = None
+        return validated
 
     def _fit_network(
         self,
-        images: Images,
-        numbers: NDArray[np.intp],
-        margins: NDArray[np.float32],
-        groups: Any,
+        pictures: Sequence[Picture],
+        numbers: Indices,
+        folds: Indices,
+        groups: Indices | None,
+        linear: ValidatedC,
         in_place: bool,
+        given_groups: Indices | None,
     ) -> None:
-        scores = linear_svm.margins_to_scores(margins)
-        seed = self.random_state if isinstance(self.random_state, int) else 0
-        tuned = fit_network(self, images, numbers, scores, seed, groups, in_place)
-        self.network_, self.network_weights_ = tuned.network, tuned.weights
-        self.temperature_ = 1.0  # the weights see to it
-        if len(tuned.held_out):
-            answers = tuned.scores.argmax(axis=1)
-            self.cv_accuracy_ = float((answers == numbers[tuned.held_out]).mean())
-            self.held_out_predictions_[tuned.held_out] = self.classes_[answers]
-            self.held_out_ = tuned.held_out
-            self.held_out_probabilities_[tuned.held_out] = softmax(tuned.scores, axis=1)
+        engine = get_engine("torch", self.device) if self.engine == "torch" else None
+        task = NetworkTask(
+            pictures=pictures,
+            y=numbers,
+            folds=folds,
+            groups=None if given_groups is None else groups,
+            linear_scores=linear.scores,
+            logit_scale=linear.logit_scale,
+            aligned=not isinstance(self.extractor_.chain.partition, str),
+            in_place=in_place,
+            settings=self._network_settings(),
+            seed=self._seed(),
+            n_threads=self._n_threads(),
+            device="cpu" if engine is None else engine.device,  # type: ignore[attr-defined]
+        )
+        self.network_, validation = task.fit()
+        if len(validation):
+            self.validation_ = validation
 
-    def _learn_layer(self, features: Any, numbers: Any) -> Callable[[Any], Any]:
-        return partial(activations, self, fit_layer(self, features, numbers))
+    # -- the fitted classifier ------------------------------------------------------------------------
+
+    @property
+    def parts_(self) -> ClassifierParts:
+        """The fitted parts together."""
+        return ClassifierParts(
+            self._extractor(),
+            self.ns_layer_,
+            self.head_,
+            self.network_,
+            self.classes_,
+            self.validation_,
+        )
+
+    @property
+    def coef_(self) -> NDArray[np.float32]:
+        """The SVM's weights."""
+        return self.head_.coef
+
+    @property
+    def intercept_(self) -> NDArray[np.float32]:
+        """The SVM's intercepts."""
+        return self.head_.intercept
+
+    def _scores(self, images: Any) -> NDArray[Any]:
+        check_is_fitted(self, "head_")
+        checked, parts = Images(images), self.parts_
+        blocks = []
+        with self._bars():
+            for start in range(0, len(checked), IMAGES_AT_ONCE):
+                block = checked.part(range(start, min(start + IMAGES_AT_ONCE, len(checked))))
+                pictures = parts.extractor.pictures(block)
+                blocks.append(parts.answers(pictures, self._n_threads()).scores)
+        return np.concatenate(blocks)
 
     def decision_function(self, images: Any) -> NDArray[Any]:
         """Decision values, (n, n_classes); for two classes (n,), positive for the second."""
-        check_is_fitted(self, "coef_")
-        checked = Images(images)
-        with self._bars():
-            margins = self._margins(self._features(checked))
-            if self.network_ is None or self.network_weights_ is None:
-                return margins
-            answers = network_answers(self.network_, self, small_copies(self, checked))
-        scores = join([linear_svm.margins_to_scores(margins), *answers], self.network_weights_)
+        scores = self._scores(images)
         return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
-
-    def _margins(self, features: NDArray[np.float32]) -> NDArray[np.float32]:
-        margins = activations(self, self.selectivity_, features) @ self.coef_.T + self.intercept_
-        return margins[:, 0] if len(self.coef_) == 1 else margins
 
     def predict(self, images: Any) -> NDArray[Any]:
         """The label of each image."""
-        scores = linear_svm.margins_to_scores(self.decision_function(images))
-        return self.classes_[scores.argmax(axis=1)]
+        return self.classes_[self._scores(images).argmax(axis=1)]
 
     def predict_proba(self, images: Any) -> NDArray[np.float64]:
         """Probability of each class, (n, n_classes), columns in the order of `classes_`."""
-        return linear_svm.probabilities(self.decision_function(images), self.temperature_)
+        return self.parts_.probabilities(self._scores(images))
 
     def explain(
         self, image: Any, label: Any = None, n_words: int = 8, training: Any = None
@@ -244,9 +323,42 @@ class MidFeaClassifier(ClassifierMixin, MidFeaBase):
 
         Returns
         -------
-        explanation : `midfea.explain.Explanation`; its `evidence` (height, width) adds up, with the
+        explanation : `midfea.evidence.Explanation`; its `evidence` (height, width) adds up, with the
             constants stated beside it, to the decision value
         """
-        from midfea.explain import explain
+        check_is_fitted(self, "head_")
+        parts = self.parts_
+        if training is not None and not (isinstance(training, np.ndarray) and training.ndim == 2):
+            training = self.features(training)
+        with self._bars():
+            picture = parts.extractor.pictures(Images([image]))[0]
+            return explain(picture, parts, label, n_words, training)
 
-        return explain(self, image, label, n_words, training)
+    # -- files and notebooks ----------------------------------------------------------------------------
+
+    def _saved(self) -> SavedModel:
+        saved = super()._saved()
+        saved.classifier = self.parts_
+        return saved
+
+    def _restore(self, saved: SavedModel) -> None:
+        super()._restore(saved)
+        assert saved.classifier is not None
+        parts = saved.classifier
+        self.ns_layer_, self.head_, self.network_ = parts.ns_layer, parts.head, parts.network
+        self.classes_, self.validation_ = parts.classes, parts.validation
+
+    def _facts(self) -> list[str]:
+        facts = [*super()._facts(), f"{len(self.classes_)} classes"]
+        if len(self.validation_):
+            facts.append(f"accuracy on new images {self.validation_.interval}")
+        return facts
+
+
+def _check_groups(groups: Any, numbers: Indices) -> Indices | None:
+    """Groups as numbers."""
+    if groups is None:
+        return None
+    checked = column_or_1d(groups)
+    check_consistent_length(numbers, checked)
+    return np.unique(checked, return_inverse=True)[1]

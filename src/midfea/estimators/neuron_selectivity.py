@@ -15,7 +15,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from midfea.arrays import namespace, to_numpy
-from midfea.engines import arrays_on
+from midfea.engines import get_engine
 from midfea.learning.selectivity.encoder import choose_ridge, encode
 from midfea.learning.selectivity.fit import Init, Settings, Solver, make_start, rounds
 from midfea.learning.selectivity.per_class import class_blocks, class_means
@@ -71,7 +71,7 @@ class NeuronSelectivity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     objective_ : its value after each round, (n_iter_,)
     objective_terms_ : dict of arrays (n_iter_,), the terms "reconstruction", "encoding", "sparsity",
         "cohesion" and "separation" with their factors; they add up to `objective_`
-    selectivity_ : mean activation of each neuron over each class's training samples,
+    class_responses_ : mean activation of each neuron over each class's training samples,
         (n_neurons, n_classes)
     classes_ : the labels, sorted
     ridge_ : the ridge used
@@ -87,7 +87,7 @@ class NeuronSelectivity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     >>> layer = NeuronSelectivity(random_state=0).fit(X[:500], y[:500])
     >>> layer.transform(X[500:]).shape
     (1297, 10)
-    >>> int((layer.selectivity_.argmax(axis=0) == range(10)).sum())  # digits with a neuron of their own
+    >>> int((layer.class_responses_.argmax(axis=0) == range(10)).sum())  # digits with a neuron of their own
     9
     """
 
@@ -150,7 +150,7 @@ class NeuronSelectivity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         columns = np.ascontiguousarray(X[order].T)
         weights = Weights(*map(float, (self.alpha, self.beta, self.gamma, self.lam)))
         history: list[dict[str, float]] = []
-        with progress_bars(self.verbose), arrays_on(self.engine, self.device) as put:
+        with progress_bars(self.verbose), get_engine(self.engine, self.device).arrays() as put:
             there = put(columns)
             layer = self._start(there, blocks, d, order, put)
             chosen = choose_ridge(there, numbers[order]) if self.ridge == "cv" else self.ridge
@@ -176,7 +176,7 @@ class NeuronSelectivity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         self.n_iter_ = len(history)
         self.objective_terms_ = {name: np.array([t[name] for t in history]) for name in history[0]}
         self.objective_ = np.sum(list(self.objective_terms_.values()), axis=0)
-        self.selectivity_ = class_means(activations, blocks)
+        self.class_responses_ = class_means(activations, blocks)
         return self
 
     def transform(self, X: Any) -> NDArray[Any]:
@@ -185,7 +185,7 @@ class NeuronSelectivity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         X = validate_data(self, X, dtype=FLOATS, reset=False)
         kind = np.result_type(X, self.W_)
         arrays = (a.astype(kind, copy=False) for a in (X.T, self.W_, self.b_))
-        with arrays_on(self.engine, self.device) as put:
+        with get_engine(self.engine, self.device).arrays() as put:
             activations = to_numpy(encode(*map(put, arrays)))
         return np.ascontiguousarray(activations.T).astype(X.dtype, copy=False)
 
@@ -234,13 +234,13 @@ class NeuronSelectivity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
 
 def selectivity_order(model: NeuronSelectivity) -> NDArray[np.intp]:
     """The neurons by the class they serve (respond to most), the most responsive first in each."""
-    serves = model.selectivity_.argmax(axis=1)
-    return np.lexsort((-model.selectivity_.max(axis=1), serves))
+    serves = model.class_responses_.argmax(axis=1)
+    return np.lexsort((-model.class_responses_.max(axis=1), serves))
 
 
 def selectivity_image(model: NeuronSelectivity) -> NDArray[np.uint8]:
-    """`selectivity_` as a grey picture: a row for each neuron in `selectivity_order`, a column for each
+    """`class_responses_` as a grey picture: a row for each neuron in `selectivity_order`, a column for each
     class; white is the strongest response of all."""
-    sorted_rows = model.selectivity_[selectivity_order(model)]
+    sorted_rows = model.class_responses_[selectivity_order(model)]
     strongest = max(float(sorted_rows.max()), np.finfo(np.float32).tiny)
     return np.round(255 * sorted_rows / strongest).astype(np.uint8)

@@ -15,8 +15,10 @@ from sklearn.utils.validation import assert_all_finite, check_is_fitted, column_
 
 from midfea.estimators.base import MidFeaBase
 from midfea.estimators.neuron_selectivity import NeuronSelectivity
-from midfea.estimators.selective import activations, fit_layer
-from midfea.pictures.images import Images
+from midfea.estimators.neurons import fit_ns_layer
+from midfea.learning.ns_layer import NSLayer
+from midfea.learning.parts import RegressorParts
+from midfea.model_file import SavedModel
 
 ALPHAS = tuple(float(a) for a in np.logspace(-3, 2, 11))
 C_GRID = (0.1, 1.0, 10.0)
@@ -41,7 +43,7 @@ class MidFeaRegressor(RegressorMixin, MidFeaBase):
     Attributes
     ----------
     coef_, intercept_ : the linear model, (n_features,) and a float
-    selectivity_ : the fitted `NeuronSelectivity`, or None
+    ns_layer_ : the fitted `midfea.learning.ns_layer.NSLayer`, or None
 
     and those of `MidFea`.
 
@@ -61,18 +63,24 @@ class MidFeaRegressor(RegressorMixin, MidFeaBase):
 
     def fit(self, images: Any, y: Any) -> MidFeaRegressor:
         """Learn the features from the images, then the regression from images and numbers."""
-        checked = Images(images)
-        target = self._check_target(y, len(checked))
+        self._check_parameters()
+        pictures = self._pictures(images)
+        target = self._check_target(y, len(pictures))
         if self.regression not in ("ridge", "svr", "expectation"):
             raise ValueError(f'regression is "ridge", "svr" or "expectation", got {self.regression!r}')
         if self.regression == "expectation" and self.selectivity is None:
             raise ValueError('regression="expectation" needs neurons: give selectivity as well')
         with self._bars():
-            self._learn_chain(checked)
-            features = self._features(checked)
-            layered = self.selectivity is not None
-            self.selectivity_ = fit_layer(self, features, _as_classes(target)) if layered else None
-            self._fit_linear(activations(self, self.selectivity_, features), target)
+            self._learn_extractor(pictures, self._rng())
+            features = self.extractor_.transform(pictures, self._n_threads())
+            self.ns_layer_: NSLayer | None = None
+            if self.selectivity is not None:
+                classes, engine = _as_classes(target), self._engine_settings()
+                self.ns_layer_ = fit_ns_layer(
+                    self.selectivity, features, classes, engine, self.random_state
+                )
+                features = self.ns_layer_.activations(features)
+            self._fit_linear(features, target)
         return self
 
     def _check_target(self, y: Any, n_images: int) -> NDArray[np.float64]:
@@ -112,15 +120,32 @@ class MidFeaRegressor(RegressorMixin, MidFeaBase):
         self.coef_ = (model.coef_ * spread).astype(np.float32)
         self.intercept_ = float(np.ravel(model.intercept_)[0] * spread + center)
 
+    @property
+    def parts_(self) -> RegressorParts:
+        """The fitted parts together."""
+        return RegressorParts(
+            self._extractor(),
+            self.ns_layer_,
+            self.coef_,
+            self.intercept_,
+            self.settings_["regression"] == "expectation",
+        )
+
     def predict(self, images: Any) -> NDArray[np.float64]:
         """The number of each image."""
         check_is_fitted(self, "coef_")
-        with self._bars():
-            features = self._features(Images(images))
-        inputs = activations(self, self.selectivity_, features).astype(np.float64)
-        if self.settings_["regression"] == "expectation":
-            inputs /= inputs.sum(axis=1, keepdims=True)
-        return inputs @ self.coef_ + self.intercept_
+        return self.parts_.numbers(self.features(images))
+
+    def _saved(self) -> SavedModel:
+        saved = super()._saved()
+        saved.regressor = self.parts_
+        return saved
+
+    def _restore(self, saved: SavedModel) -> None:
+        super()._restore(saved)
+        assert saved.regressor is not None
+        self.ns_layer_ = saved.regressor.ns_layer
+        self.coef_, self.intercept_ = saved.regressor.coef, saved.regressor.intercept
 
 
 def _as_classes(target: NDArray[np.float64]) -> NDArray[np.intp]:

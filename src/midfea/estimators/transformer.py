@@ -8,10 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted
 
 from midfea.estimators.base import MidFeaBase
-from midfea.pictures.images import Images
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -25,18 +23,18 @@ class MidFea(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MidFeaBase):
     preset : "paper" (the defaults), "fast" or "best": sets the parameters not given beside it.
     n_filters, filter_size : the low-level filters, 9 of 7x7 pixels.
     filter_method : "whitened" or "raw"; see `midfea.stages.learn_filters`.
-    rectify, floor, padding : see `midfea.stages.soft_convolution`. `floor="cv"`: a classifier chooses
-        0 or 0.5 on held-out training images; without classes it is 0. Likewise for `partition`,
-        "overlapping pyramid" or (6, 6).
+    rectify, floor, padding : see `midfea.stages.soft_convolution`. `floor="auto"`: a classifier chooses
+        0 or 0.5 by validation on the training images; without classes it is 0. Likewise
+        `partition="auto"`, "overlapping pyramid" or (6, 6).
     pairs : pool every pair of maps (2x2x2 cuboids) or each map alone (2x2).
     window : side of the windows assembled into descriptors.
     scales : sizes at which each image is seen, relative to its own; one codebook serves all, and the
         cells keep the maximum. "auto": (1.0, 0.5) if half of the images have 128 pixels or more on their
         longer side, as they are seen (`max_side`), else (1.0,).
-    n_words : size of the codebook. "cv": 4096, or 16384 if a classifier of small images finds held-out
-        ones clearly more likely with so many.
+    n_words : size of the codebook. "auto": 4096, or 16384 if the images are small and validation of a
+        classifier clearly favours it.
     encoding : "vq" (nearest word), "soft" (localised soft assignment) or "llc".
-    n_neighbors, softness : words used by soft and LLC codes; sharpness of the soft assignment.
+    n_neighbors, sharpness : words used by soft and LLC codes; how sharply soft codes prefer the nearest.
     partition : "pyramid" (1x1, 2x2 and 4x4 cells), "overlapping pyramid" (each of them reaches over its
         borders), (rows, columns), or {"size": pixels, "step": pixels} for overlapping cells, which need
         images of one size.
@@ -58,9 +56,9 @@ class MidFea(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MidFeaBase):
     ----------
     filters_ : (n_filters, filter_size, filter_size)
     codebook_ : (n_words, d)
-    settings_ : dict, the parameters at the time of fitting, with what "cv" and "auto" came to
-    n_cells_ : cells of the partition
-    projection_, projection_mean_ : matrix (n_cells_ * n_words, n_components) or None; mean for PCA
+    settings_ : dict, the parameters at the time of fitting, with the values that "auto" stands for
+    extractor_ : the fitted `midfea.learning.extractor.FeatureExtractor`
+    projection_ : `midfea.engines.Projection`, its `matrix` (n_codes, n_components) and `mean` or None
 
     Examples
     --------
@@ -78,12 +76,11 @@ class MidFea(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MidFeaBase):
 
     def fit(self, images: Any, y: Any = None) -> MidFea:
         """Learn filters, codebook and projection; `y` is ignored."""
+        self._check_parameters()
         with self._bars():
-            self._learn_chain(Images(images))
+            self._learn_extractor(self._pictures(images), self._rng())
         return self
 
     def transform(self, images: Any) -> NDArray[np.float32]:
         """Features of the images, (n, n_features) float32, rows of unit length."""
-        check_is_fitted(self, "codebook_")
-        with self._bars():
-            return self._features(Images(images))
+        return self.features(images)

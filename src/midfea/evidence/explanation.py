@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from midfea.engines import Chain
+from midfea.engines.reference import ReferenceChain
 from midfea.evidence.linear import Floats, Neurons, in_codes
 from midfea.evidence.spread import seen_box, to_pixels
-from midfea.evidence.trace import Traced, all_codes, pooled_codes, trace
-from midfea.learning import svm as linear_svm
-from midfea.pictures.images import Grey, Images
+from midfea.evidence.trace import Traced, pool_scales, trace
+from midfea.learning.parts import ClassifierParts
+from midfea.pictures.picture import Picture
+from midfea.pictures.resize import Grey
 
 N_NEAREST = 6
 N_PLACES = 12  # of each word, the weightiest
@@ -47,12 +48,13 @@ class Explanation:
     Attributes
     ----------
     image : (height, width), grey, in the size that the model sees
+    features : (n_features,), of the image
     classes, probabilities : (n_classes,) each
     answer : the most probable class
     label : the class whose decision value is explained
     decision : that value. With two classes it is `decision_function`, its sign turned for the first.
     evidence : (height, width), what each pixel adds to the decision value
-    intercept : the SVM's
+    intercept : the linear head's
     baseline : what does not depend on the image's codes: the mean of PCA, and with a
         neuron-selectivity layer the usual activations of its neurons
     network_share : what a fine-tuned network adds; the map does not cover it
@@ -64,6 +66,7 @@ class Explanation:
     """
 
     image: Grey
+    features: NDArray[np.float32]
     classes: NDArray[Any]
     probabilities: Floats
     answer: Any
@@ -78,127 +81,121 @@ class Explanation:
     words_against: tuple[Word, ...]
     neurons: Neurons | None
     nearest: Nearest | None
-    make_maps: Callable[[], dict[str, NDArray[Any]]] = field(repr=False)
+    make_maps: Callable[[Grey], dict[str, NDArray[Any]]] = field(repr=False)
 
     @cached_property
     def maps(self) -> dict[str, NDArray[Any]]:
         """The outputs of every stage."""
-        return self.make_maps()
+        return self.make_maps(self.image)
 
 
 def explain(
-    model: Any, image: Any, label: Any = None, n_words: int = 8, training: Any = None
+    picture: Picture,
+    parts: ClassifierParts,
+    label: Any = None,
+    n_words: int = 8,
+    training_features: NDArray[np.float32] | None = None,
 ) -> Explanation:
-    """Take a fitted `MidFeaClassifier`'s answer apart; see `MidFeaClassifier.explain`."""
-    check_is_fitted(model, "coef_")
-    images = Images([image])
-    grey = model._checked_grey(images, 0)
-    with model._bars():
-        values = np.asarray(model.decision_function(images), dtype=np.float64)
-        features = model._features(images)
-        probabilities = linear_svm.probabilities(values, model.temperature_)[0]
-        answer = model.classes_[probabilities.argmax()]
-        chosen = _index_of(model, answer if label is None else label)
-        row, sign = (0, 1.0 if chosen == 1 else -1.0) if len(model.coef_) == 1 else (chosen, 1.0)
-        # A fine-tuned network's answers are added to the SVM's, which count by this factor.
-        factor = sign if model.network_ is None else sign * float(model.network_weights_[0])
-        margin = factor * float(np.ravel(model._margins(features))[row])
-        decision = sign * float(np.ravel(values)[row])
+    """Take a classifier's answer apart; see `MidFeaClassifier.explain`. The picture is coded once."""
+    extractor, chain = parts.extractor, parts.extractor.chain
+    scales = extractor.prepared.codes_by_scale(picture.grey)
+    pooled = pool_scales(scales, chain)
+    features = extractor.prepared.project(pooled[None])
+    linear_scores = parts.head.scores(parts.head_inputs(features))
+    scores = linear_scores.astype(np.float64)
+    weight = 1.0
+    if parts.network is not None:
+        scores = parts.network.scores(linear_scores, [picture], n_threads=1)
+        weight = float(parts.network.weights[0])
+    probabilities = parts.probabilities(scores)[0]
+    answer = parts.classes[probabilities.argmax()]
+    chosen = _index_of(parts.classes, answer if label is None else label)
+    row, sign = (chosen, 1.0)
+    if len(parts.head.coef) == 1:  # one row speaks for the second of two classes
+        row, sign = 0, 1.0 if chosen == 1 else -1.0
+    decision, from_head = (_decision(values[0], chosen) for values in (scores, weight * linear_scores))
 
-        found = [(chain, all_codes(plane, chain, model._engine())) for chain, plane in seen(model, grey)]
-        codes = [pooled_codes(each, chain) for chain, each in found]
-        coef = factor * model.coef_[row].astype(np.float64)
-        linear, neurons = in_codes(model, np.concatenate(codes), coef)
-        stops = np.cumsum([len(each) for each in codes])[:-1]
-        traced = [
-            (chain, trace(each, chain, slopes))
-            for (chain, each), slopes in zip(found, np.split(linear.slopes, stops), strict=True)
-        ]
-        evidence = np.zeros(grey.shape)
-        for chain, scales in traced:
-            for scale in scales:
-                evidence += to_pixels(scale.by_descriptor, scale.codes.copy, chain, grey.shape)
-        intercept = factor * float(model.intercept_[row])
-        return Explanation(
-            image=grey,
-            classes=model.classes_,
-            probabilities=probabilities,
-            answer=answer,
-            label=model.classes_[chosen],
-            decision=decision,
-            evidence=evidence,
-            intercept=intercept,
-            baseline=linear.baseline,
-            network_share=decision - margin if model.network_ is not None else 0.0,
-            remainder=margin - float(evidence.sum()) - intercept - linear.baseline,
-            words_for=words(traced, n_words, grey.shape, 1),
-            words_against=words(traced, n_words, grey.shape, -1),
-            neurons=neurons,
-            nearest=None if training is None else nearest(model, features[0], training),
-            make_maps=partial(model.feature_maps, image),
-        )
+    coef = sign * weight * parts.head.coef[row].astype(np.float64)
+    linear, neurons = in_codes(pooled, coef, extractor.projection, parts.ns_layer)
+    traced = trace(scales, chain, linear.gradient)
+    shape = picture.shape
+    evidence = np.zeros(shape)
+    for scale in traced:
+        evidence += to_pixels(scale.by_descriptor, scale.image, chain, shape)
+    intercept = sign * weight * float(parts.head.intercept[row])
+    return Explanation(
+        image=picture.grey,
+        features=features[0],
+        classes=parts.classes,
+        probabilities=probabilities,
+        answer=answer,
+        label=parts.classes[chosen],
+        decision=decision,
+        evidence=evidence,
+        intercept=intercept,
+        baseline=linear.baseline,
+        network_share=decision - from_head if parts.network is not None else 0.0,
+        remainder=from_head - float(evidence.sum()) - intercept - linear.baseline,
+        words_for=_words(traced, chain, n_words, shape, 1),
+        words_against=_words(traced, chain, n_words, shape, -1),
+        neurons=neurons,
+        nearest=None if training_features is None else nearest(features[0], training_features),
+        make_maps=ReferenceChain(chain, extractor.projection).all_outputs,
+    )
 
 
-def seen(model: Any, grey: Grey) -> list[tuple[Chain, Grey]]:
-    """The model's chains and the plane that each sees, in the order of the pooled codes."""
-    return [(model._chain, grey)]
+def _decision(scores: NDArray[Any], chosen: int) -> float:
+    """The decision value of a class; of two classes, by how much its score is the larger one."""
+    if len(scores) == 2:
+        return float(scores[chosen] - scores[1 - chosen])
+    return float(scores[chosen])
 
 
-def _index_of(model: Any, label: Any) -> int:
-    known = np.flatnonzero(model.classes_ == label)
+def _index_of(classes: NDArray[Any], label: Any) -> int:
+    known = np.flatnonzero(classes == label)
     if not len(known):  # the command hands over text
-        known = np.flatnonzero(model.classes_.astype(str) == str(label))
+        known = np.flatnonzero(classes.astype(str) == str(label))
     if not len(known):
-        listed = ", ".join(map(str, model.classes_))
-        raise ValueError(f"the model knows no class {label!r}, only {listed}")
+        raise ValueError(f"the model knows no class {label!r}, only {', '.join(map(str, classes))}")
     return int(known[0])
 
 
-def words(
-    traced: Sequence[tuple[Chain, list[Traced]]], n_words: int, shape: tuple[int, ...], sign: int
+def _words(
+    traced: list[Traced], chain: Chain, n_words: int, shape: tuple[int, ...], sign: int
 ) -> tuple[Word, ...]:
-    """The words that add most to the decision value (`sign` 1), or take most from it (-1).
-
-    The words of a second chain are numbered after those of the first.
-    """
-    totals = [
-        sum(
-            np.bincount(s.codes.words.ravel(), s.by_code.ravel(), minlength=len(chain.words()))
-            for s in scales
-        )
-        for chain, scales in traced
+    """The words that add most to the decision value (`sign` 1), or take most from it (-1)."""
+    counts = [
+        np.bincount(scale.words.ravel(), scale.by_code.ravel(), minlength=len(chain.words))
+        for scale in traced
     ]
-    total = sign * np.concatenate(totals)
+    total = sign * np.sum(counts, axis=0)
     largest = [int(w) for w in np.argsort(-total, kind="stable")[:n_words] if total[w] > 0]
-    return tuple(Word(w, sign * float(total[w]), *_places(traced, w, shape, sign)) for w in largest)
+    return tuple(
+        Word(w, sign * float(total[w]), *_places(traced, chain, w, shape, sign)) for w in largest
+    )
 
 
 def _places(
-    traced: Sequence[tuple[Chain, list[Traced]]], word: int, shape: tuple[int, ...], sign: int
+    traced: list[Traced], chain: Chain, word: int, shape: tuple[int, ...], sign: int
 ) -> tuple[NDArray[np.int64], Floats]:
     """What the descriptors see whose shares of a word have that sign, and the shares."""
     boxes, shares = [], []
-    for chain, scales in traced:
-        for scale in scales:
-            by_place = np.where(scale.codes.words == word, scale.by_code, 0.0).sum(axis=-1)
-            for place in np.argwhere(sign * by_place > 0):
-                boxes.append(seen_box(place, scale.codes.copy, chain, shape))
-                shares.append(by_place[tuple(place)])
-        word -= len(chain.words())
+    for scale in traced:
+        by_place = np.where(scale.words == word, scale.by_code, 0.0).sum(axis=-1)
+        for place in np.argwhere(sign * by_place > 0):
+            boxes.append(seen_box(place, scale.image, chain, shape))
+            shares.append(by_place[tuple(place)])
     order = np.argsort(-np.abs(shares), kind="stable")[:N_PLACES]
     return np.array(boxes, dtype=np.int64)[order], np.array(shares)[order]
 
 
-def nearest(model: Any, features: NDArray[Any], training: Any) -> Nearest:
-    """The nearest of training images, or of the rows of their feature matrix."""
-    matrix = np.asarray(training) if isinstance(training, np.ndarray) and training.ndim == 2 else None
-    if matrix is None:
-        matrix = model._features(Images(training))
-    if matrix.shape[1] != len(features):
+def nearest(features: NDArray[np.float32], training_features: NDArray[np.float32]) -> Nearest:
+    """The nearest rows of a feature matrix."""
+    if training_features.shape[1] != len(features):
         raise ValueError(
-            f"a feature matrix of {matrix.shape[1]} columns was given where the model has "
+            f"a feature matrix of {training_features.shape[1]} columns was given where the model has "
             f"{len(features)} features: give training images, or features made by this model"
         )
-    distances = np.linalg.norm(matrix - features, axis=1).astype(np.float64)
+    distances = np.linalg.norm(training_features - features, axis=1).astype(np.float64)
     indices = np.argsort(distances, kind="stable")[:N_NEAREST]
     return Nearest(indices, distances[indices])

@@ -17,28 +17,28 @@ from numpy.typing import NDArray
 
 from midfea import stages
 from midfea.engines import Chain
-from midfea.pictures.images import Grey
+from midfea.pictures.resize import Grey, weights
 from midfea.stages.pooling import STRIDE
 
 Floats = NDArray[np.float64]
 Offset = tuple[int, int]
 
 
-def to_pixels(by_descriptor: Floats, copy: Grey, chain: Chain, shape: tuple[int, ...]) -> Floats:
+def to_pixels(by_descriptor: Floats, scaled: Grey, chain: Chain, shape: tuple[int, ...]) -> Floats:
     """Contributions of one scale's descriptors as a map of the whole image, (height, width).
 
-    copy : the image at that scale
+    scaled : the image at that scale
     shape : of the image itself
     """
     maps = stages.soft_convolution(
-        copy, chain.filters, chain.padding, rectify=chain.rectify, floor=chain.floor
+        scaled, chain.filters, chain.padding, rectify=chain.rectify, floor=chain.floor
     ).astype(np.float64)
-    responses = stages.convolve(copy, chain.filters, chain.padding).astype(np.float64)
+    responses = stages.convolve(scaled, chain.filters, chain.padding).astype(np.float64)
     strength = np.where(maps.any(axis=-1), np.square(responses).sum(axis=-1), 0.0)
     places = to_places(by_descriptor, strength, chain.window)
-    pixels = to_patches(places, copy, np.square(maps), chain)
-    rows, columns = (_resizing(small, whole) for small, whole in zip(copy.shape, shape, strict=True))
-    return np.asarray(rows.T @ pixels @ columns)
+    pixels = to_patches(places, scaled, np.square(maps), chain)
+    rows, columns = (weights(whole, small) for small, whole in zip(scaled.shape, shape, strict=True))
+    return np.asarray((columns.T @ (rows.T @ pixels).T).T)
 
 
 def to_places(by_descriptor: Floats, strength: Floats, window: int) -> Floats:
@@ -64,7 +64,7 @@ def to_places(by_descriptor: Floats, strength: Floats, window: int) -> Floats:
     )[inside]
 
 
-def to_patches(places: Floats, copy: Grey, energy: Floats, chain: Chain) -> Floats:
+def to_patches(places: Floats, scaled: Grey, energy: Floats, chain: Chain) -> Floats:
     """Each place's share goes to the pixels of its patch.
 
     A pixel adds filter x (pixel - mean of the patch) to a response; its weight is the square of that,
@@ -73,7 +73,7 @@ def to_patches(places: Floats, copy: Grey, energy: Floats, chain: Chain) -> Floa
     height, width = places.shape
     size = chain.filters.shape[1:]
     margins = [((k - 1) // 2, k // 2) if chain.padding == "same" else (0, 0) for k in size]
-    framed = np.pad(np.asarray(copy, dtype=np.float64), margins, mode="symmetric")
+    framed = np.pad(np.asarray(scaled, dtype=np.float64), margins, mode="symmetric")
     squares = np.square(chain.filters, dtype=np.float64)
     offsets = [(y, x) for y in range(size[0]) for x in range(size[1])]
 
@@ -127,19 +127,10 @@ def _fold(pixels: Floats, margins: tuple[int, int]) -> Floats:
     return whole
 
 
-def _resizing(small: int, whole: int) -> Floats:
-    """The matrix (small, whole) of `images.resize` along an axis: Pillow's triangle; rows add to one."""
-    ratio = whole / small
-    centres = (np.arange(small) + 0.5) * ratio
-    distances = np.abs(np.arange(whole) + 0.5 - centres[:, None]) / max(ratio, 1.0)
-    triangle = np.maximum(1 - distances, 0)
-    return np.asarray(triangle / triangle.sum(axis=1, keepdims=True))
-
-
-def seen_box(place: Any, copy: Grey, chain: Chain, shape: tuple[int, ...]) -> list[int]:
+def seen_box(place: Any, scaled: Grey, chain: Chain, shape: tuple[int, ...]) -> list[int]:
     """What a descriptor at `place` sees: y0, x0, y1, x1 in the image's pixels, half-open."""
     bounds = []
-    for at, k, small, whole in zip(place, chain.filters.shape[1:], copy.shape, shape, strict=True):
+    for at, k, small, whole in zip(place, chain.filters.shape[1:], scaled.shape, shape, strict=True):
         before = (k - 1) // 2 if chain.padding == "same" else 0
         start = max(STRIDE * at - before, 0)
         stop = min(STRIDE * (at + chain.window) + k - 1 - before, small)

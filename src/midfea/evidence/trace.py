@@ -13,28 +13,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from midfea.engines import Chain, Engine
-from midfea.pictures.images import Grey
-from midfea.stages.pooling import partition_levels
+from midfea import stages
+from midfea.engines import Chain, Codes, Scaled
+from midfea.pictures.resize import Grey
+from midfea.stages.pooling import Level
 
 Floats = NDArray[np.float64]
+ScaleCodes = tuple[Scaled, Codes]  # an image at one scale and its codes: `PreparedChain.codes_by_scale`
 
 
-@dataclass(frozen=True)
-class Codes:
-    """The codes of one image's copy at one scale."""
-
-    copy: Grey
-    words: NDArray[np.int32]  # (height, width, k)
-    weights: NDArray[np.float32]  # (height, width, k)
-    cells: list[tuple[slice, slice]]  # of descriptors, in the order of the pooled codes
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Traced:
     """The contributions of the descriptors at one scale."""
 
-    codes: Codes
+    image: Grey
+    words: NDArray[np.int32]  # (height, width, k)
     by_code: Floats  # (height, width, k), for each descriptor and each word it uses
 
     @property
@@ -43,42 +36,34 @@ class Traced:
         return np.asarray(self.by_code.sum(axis=-1))
 
 
-def all_codes(image: Grey, chain: Chain, engine: Engine) -> list[Codes]:
-    """Words and weights of all descriptors, scale by scale, with the cells they are pooled in."""
-    found = []
-    full_shape = None
-    for copy in chain.scaled(image):
-        words, weights = engine.codes(copy, chain)
-        if weights is None:
-            words, weights = words[..., None], np.ones((*words.shape, 1), dtype=np.float32)
-        full_shape = full_shape or (words.shape[0], words.shape[1])
-        cells = [
-            (slice(*row), slice(*column))
-            for rows, columns in partition_levels(chain.partition, words.shape[:2], full_shape)
-            for row in rows
-            for column in columns
-        ]
-        found.append(Codes(copy, words, weights, cells))
-    return found
-
-
-def trace(found: list[Codes], chain: Chain, slopes: Floats) -> list[Traced]:
-    """Share out `slopes` . pooled codes among the descriptors, (n_cells * n_words,) slopes."""
-    slopes = slopes.reshape(-1, len(chain.words()))
-    shares = [np.zeros(codes.weights.shape) for codes in found]
-    for index, row in enumerate(slopes):
-        insides = [codes.cells[index] for codes in found]
-        words = [codes.words[inside] for codes, inside in zip(found, insides, strict=True)]
-        weights = [codes.weights[inside] for codes, inside in zip(found, insides, strict=True)]
-        all_words = np.concatenate([each.ravel() for each in words])
-        parts = np.concatenate([each.ravel() for each in weights]).astype(np.float64)
+def trace(scales: list[ScaleCodes], chain: Chain, gradient: Floats) -> list[Traced]:
+    """Share out `gradient` . pooled codes among the descriptors, (n_cells * n_words,) values."""
+    all_weights = [codes.all_weights() for _, codes in scales]
+    cells_of_scales = [_cells(scaled.levels) for scaled, _ in scales]
+    shares = [np.zeros(weights.shape) for weights in all_weights]
+    for index, row in enumerate(gradient.reshape(-1, len(chain.words))):
+        insides = [cells[index] for cells in cells_of_scales]
+        words = [codes.words[inside] for (_, codes), inside in zip(scales, insides, strict=True)]
+        weights = [part[inside] for part, inside in zip(all_weights, insides, strict=True)]
+        cell_words = np.concatenate([part.ravel() for part in words])
+        parts = np.concatenate([part.ravel() for part in weights]).astype(np.float64)
         if chain.pooling == "max":
-            parts = shared_maxima(parts, all_words)
-        stops = np.cumsum([each.size for each in words])[:-1]
-        split = np.split(row[all_words] * parts, stops)
+            parts = shared_maxima(parts, cell_words)
+        stops = np.cumsum([part.size for part in words])[:-1]
+        split = np.split(row[cell_words] * parts, stops)
         for share, inside, part in zip(shares, insides, split, strict=True):
             share[inside] += part.reshape(share[inside].shape)
-    return [Traced(codes, share) for codes, share in zip(found, shares, strict=True)]
+    return [
+        Traced(scaled.image, codes.words, share)
+        for (scaled, codes), share in zip(scales, shares, strict=True)
+    ]
+
+
+def _cells(levels: list[Level]) -> list[tuple[slice, slice]]:
+    """The cells of descriptors, in the order of the pooled codes."""
+    return [
+        (slice(*row), slice(*column)) for rows, columns in levels for row in rows for column in columns
+    ]
 
 
 def shared_maxima(values: Floats, groups: NDArray[Any]) -> Floats:
@@ -101,12 +86,13 @@ def shared_maxima(values: Floats, groups: NDArray[Any]) -> Floats:
     return shares
 
 
-def pooled_codes(found: list[Codes], chain: Chain) -> NDArray[np.float32]:
-    """What the codes give in the cells, over all scales: the engine's `pooled`."""
-    n_words = len(chain.words())
-    table = np.zeros((len(found[0].cells), n_words), dtype=np.float32)
-    collect = np.maximum.at if chain.pooling == "max" else np.add.at
-    for codes in found:
-        for row, inside in zip(table, codes.cells, strict=True):
-            collect(row, codes.words[inside].ravel(), codes.weights[inside].ravel())
-    return table.ravel()
+def pool_scales(scales: list[ScaleCodes], chain: Chain) -> NDArray[np.float32]:
+    """The codes of all scales pooled in the cells: `PreparedChain.pooled`."""
+    join = np.maximum if chain.pooling == "max" else np.add
+    tables = [
+        stages.pool_levels(
+            codes.words, codes.all_weights(), len(chain.words), scaled.levels, chain.pooling
+        )
+        for scaled, codes in scales
+    ]
+    return np.asarray(join.reduce(tables))

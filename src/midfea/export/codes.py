@@ -36,7 +36,7 @@ def _encode_block(points: Value, chain: Chain) -> list[Value]:
     found = _nearest(points, chain)
     if chain.encoding == "vq":
         return [found, g.constant(np.ones(1, dtype=np.float32)).expand(found.side(0), 1)]
-    near = g.constant(chain.words()).take(found, 0).to(np.float64) - points.unsqueeze(1)
+    near = g.constant(chain.words).take(found, 0).to(np.float64) - points.unsqueeze(1)
     weigh = _soft_weights if chain.encoding == "soft" else _llc_weights
     return [found, weigh(near, chain)]
 
@@ -48,7 +48,7 @@ def _nearest(points: Value, chain: Chain) -> Value:
     or less can be seen in the probabilities. So the best few scores are computed again in float64, as
     the library decides near ties (`engines.ties`).
     """
-    g, words, k = points.graph, chain.words(), chain.n_nearest
+    g, words, k = points.graph, chain.words, chain.n_nearest
     half = np.einsum("ij,ij->i", words, words, dtype=np.float64) / 2
     scores = g.op("Gemm", points.to(np.float32), words, -half.astype(np.float32), transB=1)
     n_candidates = min(k + MORE, len(words))
@@ -68,7 +68,7 @@ def _top(scores: Value, k: int) -> Value:
 
 def _soft_weights(near: Value, chain: Chain) -> Value:
     distances = near.reduce("SumSquare", 2, keep=False)
-    return near.graph.op("Softmax", distances * -chain.softness, axis=1).to(np.float32)
+    return near.graph.op("Softmax", distances * -chain.sharpness, axis=1).to(np.float32)
 
 
 def _llc_weights(near: Value, chain: Chain) -> Value:
@@ -94,7 +94,7 @@ def pool(codes: list[Value], cells: Value, chain: Chain) -> Value:
     """`stages.pool_cells`: (n_cells, n_words), the cells as in `cell_bounds`."""
     g = cells.graph
     words, weights = codes
-    absent = g.constant(np.zeros(len(chain.words()), dtype=np.float32))
+    absent = g.constant(np.zeros(len(chain.words), dtype=np.float32))
 
     def one_cell(bounds: Value) -> list[Value]:
         starts, stops = bounds.cut([0], [0], [2]), bounds.cut([0], [2], [4])

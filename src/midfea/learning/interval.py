@@ -1,20 +1,13 @@
-"""How good will the model be on new images? An interval for its accuracy, from counts.
+"""How good will the model be on new images? A 95 % interval for its accuracy, from counts.
 
-For a test set that the model has not seen, the number of right answers is binomial, and Wilson's
-interval holds what it promises for small counts and near 100 % too.
+For a test set that the model has not seen, the number of correct answers is binomial, and Wilson's
+interval covers what it promises for small counts and near 100 % too.
 
-`midfea train` has no such set; it has the answers of ten models, each for a tenth of the images, trained
-on the other nine tenths. Their share of right answers estimates the accuracy of a model trained on nine
-tenths, so if anything it is too low. But it is less certain than n independent answers: the ten training
-sets overlap, and the model that is kept is yet another one. Nadeau and Bengio (Machine Learning 52,
-2003) take the variance of an average over overlapping training sets to be larger by the ratio of test to
-training size; for K folds, that is a variance of
-
-    p (1 - p) / n x (1 + K / (K - 1)),
-
-2.1 times that of n independent answers for ten folds. We take Wilson's interval for as many fewer
-answers. That is also about the spread that a test on n new images would show beside the estimate: its
-own and the estimate's. `benchmarks/interval.py` counts how often such a test falls inside.
+Cross-validation is less certain than as many independent answers: the training parts overlap, and the
+model that is kept is yet another one. Nadeau and Bengio (Machine Learning 52, 2003) take the variance of
+such an average to be larger by the ratio of test to training size, that is, for K folds of which U are
+held out in turn, by a factor of 1 + U / (K - 1). We use Wilson's interval with an effective sample size
+of n divided by that factor. `tests/test_interval.py` counts by simulation how often it covers.
 """
 
 from __future__ import annotations
@@ -36,31 +29,31 @@ class Interval(NamedTuple):
         return f"{self.accuracy:.1%} (95 % interval {100 * self.low:.1f} to {100 * self.high:.1f} %)"
 
 
-def wilson(right: float, n: float) -> Interval:
-    """Wilson's score interval for `right` of n independent answers; n need not be whole.
+def wilson(correct: float, n: float) -> Interval:
+    """Wilson's score interval for `correct` of n independent answers; n need not be whole.
 
     Examples
     --------
+    >>> from midfea.learning.interval import wilson
     >>> print(wilson(45, 50))
     90.0% (95 % interval 78.6 to 95.7 %)
     """
     if n <= 0:
         return Interval(math.nan, 0.0, 1.0)
-    share = right / n
+    share = correct / n
     centre = (share + Z**2 / (2 * n)) / (1 + Z**2 / n)
     half = Z / (1 + Z**2 / n) * math.sqrt(share * (1 - share) / n + Z**2 / (4 * n**2))
     return Interval(share, max(0.0, centre - half), min(1.0, centre + half))
 
 
-def cross_validated(right: int, n: int, n_folds: int, n_used: int | None = None) -> Interval:
+def cross_validated(correct: float, n: float, n_folds: int, n_used: int) -> Interval:
     """The interval for a model trained on all samples, from n answers for samples held out.
 
     Parameters
     ----------
-    right : how many of the n answers are right
-    n_folds : each fold was held out while the others were learned from
-    n_used : how many of the folds were held out in turn; all of them if not given
+    correct : how many of the n answers are correct
+    n_folds : the samples were dealt to so many folds
+    n_used : so many of them were held out, each once
     """
-    used = n_folds if n_used is None else n_used
-    factor = 1 + used / (n_folds - 1)
-    return wilson(right / factor, n / factor)
+    factor = 1 + n_used / (n_folds - 1)
+    return wilson(correct / factor, n / factor)

@@ -15,22 +15,18 @@ factors of the part of the Gram matrix that belongs to those (`_by_factors`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
-from scipy.optimize import minimize_scalar
-from scipy.special import logsumexp, softmax
 
 from midfea.arrays import Array, namespace, ratio, to_numpy
-from midfea.progress import track
 
 Floats = NDArray[Any]  # float32 throughout
 Put = Callable[[Floats], Array]  # where to compute: see `midfea.engines.arrays_on`
 Product = Callable[[Array], Array]
-LearnLayer = Callable[[Floats, NDArray[np.intp]], Callable[[Floats], Floats]]
 
 GRAM_LIMIT = 12_000  # samples: their Gram matrix takes 576 MB
 EASY = 1.0  # up to this C conjugate gradients are quick
@@ -53,93 +49,6 @@ def fit_linear_svm(
     else:
         alpha = solve(gram_product(there), targets, C)
     return to_numpy(there.T @ alpha), to_numpy(alpha.sum(axis=0))
-
-
-def held_out_margins(
-    features: Floats,
-    y: NDArray[np.intp],
-    Cs: Sequence[float],
-    n_folds: int,
-    seed: int,
-    learn_layer: LearnLayer | None = None,
-    put: Put = np.asarray,
-    groups: NDArray[Any] | None = None,
-) -> NDArray[np.float32]:
-    """Decision values of each sample by SVMs that did not see it, for each C: (len(Cs), n, k).
-
-    NaN for a sample that is the only one of its class. With `learn_layer`, which returns a function
-    of features learned from samples and labels, that too is learned anew without the samples held
-    out: activations of samples whose labels it has seen would promise too much. There may be more
-    features than labels: copies of all samples in turn, which are learned from where their sample is.
-    """
-    n_copies = len(features) // len(y)
-    signs = np.tile(class_signs(y), (n_copies, 1))
-    margins = np.full((len(Cs), len(y), signs.shape[1]), np.nan, dtype=np.float32)
-    shared = gram(put(features)) if len(features) <= GRAM_LIMIT and learn_layer is None else None
-    for known, test in track(folds(y, n_folds, seed, groups), "classifier", n_folds):
-        train = np.concatenate([known + i * len(y) for i in range(n_copies)])
-        alpha = None
-        if shared is not None:
-            within, across = shared[np.ix_(train, train)], shared[np.ix_(test, train)]
-        else:
-            labels = np.tile(y[known], n_copies)
-            layer = learn_layer(features[train], labels) if learn_layer else np.asarray
-            inputs, others = (put(layer(features[part])) for part in (train, test))
-            product = gram_product(inputs)
-        for row, C in zip(margins, Cs, strict=True):
-            if shared is not None:
-                alpha = solve_gram(within, put(signs[train]), C, alpha)
-                found = across @ alpha
-            else:
-                alpha = solve(product, put(signs[train]), C)
-                found = others @ (inputs.T @ alpha) + alpha.sum(axis=0)
-            row[test] = to_numpy(found)
-    return margins
-
-
-def told_when_held_out(
-    features: Floats, y: NDArray[np.intp], C: float, n_folds: int, seed: int, groups: Any = None
-) -> int:
-    """How many samples are told rightly by SVMs that did not see them."""
-    margins = held_out_margins(features, y, (C,), n_folds, seed, groups=groups)[0]
-    known = np.isfinite(margins[:, 0])
-    return int((margins_to_scores(margins[known]).argmax(axis=1) == y[known]).sum())
-
-
-def held_out_loss(
-    features: Floats, y: NDArray[np.intp], C: float, n_folds: int, seed: int, groups: Any = None
-) -> float:
-    """Mean negative log-likelihood of samples by calibrated SVMs that did not see them."""
-    return _calibrated(held_out_margins(features, y, (C,), n_folds, seed, groups=groups)[0], y)[1]
-
-
-def folds(
-    y: NDArray[np.intp], n_folds: int, seed: int, groups: NDArray[Any] | None = None
-) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-    """Stratified folds; samples whose class has no second one are always in the training part.
-
-    Samples of one group stay together.
-    """
-    # Here, not where `predict` waits for it.
-    from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
-
-    if groups is not None:
-        n_folds = min(n_folds, len(np.unique(groups)))
-        if n_folds < 2:
-            return []
-        apart = StratifiedGroupKFold(n_folds, shuffle=True, random_state=seed).split(y, y, groups)
-        # A class that lies in one group cannot be learned without it.
-        whole = set(range(int(y.max()) + 1))
-        return [(train, test) for train, test in apart if set(y[train]) == whole and len(test)]
-
-    counts = np.bincount(y)
-    usable = np.flatnonzero(counts[y] >= 2)
-    single = np.flatnonzero(counts[y] < 2)
-    if not len(usable):
-        return []
-    n_folds = min(n_folds, int(counts[counts >= 2].min()))
-    split = StratifiedKFold(n_folds, shuffle=True, random_state=seed).split(usable, y[usable])
-    return [(np.sort(np.concatenate([usable[train], single])), usable[test]) for train, test in split]
 
 
 def class_signs(y: NDArray[np.intp]) -> Floats:
@@ -287,45 +196,3 @@ def _line_search(
             break
         length[worse] /= 2
     return length
-
-
-def margins_to_scores(margins: NDArray[Any]) -> NDArray[Any]:
-    """A column per class; the single column of two classes speaks for the second against the first."""
-    if margins.ndim == 1:
-        margins = margins[:, None]
-    return np.hstack([-margins / 2, margins / 2]) if margins.shape[1] == 1 else margins
-
-
-def fit_temperature(margins: NDArray[Any], y: NDArray[np.intp]) -> float:
-    """The factor that makes softmax(factor * margins) most likely on held-out margins.
-
-    One number, so that the most probable class is always the predicted one. 1 if nothing could be
-    held out. As if one image more had been seen whose label says nothing: without it, few images of
-    which none is told wrong would make all probabilities 0 or 1.
-    """
-    return _calibrated(margins, y, doubt=1)[0]
-
-
-def _calibrated(margins: NDArray[Any], y: NDArray[np.intp], doubt: int = 0) -> tuple[float, float]:
-    """`fit_temperature`, and the mean negative log-likelihood with it; infinite if there is none."""
-    scores = margins_to_scores(margins.astype(np.float64))
-    known = np.isfinite(scores).all(axis=1)
-    if not known.any():
-        return 1.0, np.inf
-    scores, y = scores[known], y[known]
-
-    def loss(log_factor: float) -> float:
-        scaled = np.exp(log_factor) * scores
-        whole = logsumexp(scaled, axis=1)
-        own = (whole - scaled[np.arange(len(y)), y]).sum()
-        any_label = (whole - scaled.mean(axis=1)).mean()
-        return float((own + doubt * any_label) / (len(y) + doubt))
-
-    found = minimize_scalar(loss, bounds=(-5, 5), method="bounded")
-    return float(np.exp(found.x)), float(found.fun)
-
-
-def probabilities(margins: NDArray[Any], temperature: float) -> NDArray[np.float64]:
-    """Probabilities of the classes, (n, n_classes)."""
-    scores = margins_to_scores(np.asarray(margins, dtype=np.float64))
-    return np.asarray(softmax(temperature * scores, axis=1))

@@ -9,14 +9,16 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from midfea.pictures.images import Grey
+from midfea.pictures.resize import Grey
 
 KINDS = ("mirror", "shift", "scale", "rotate", "light")
 SHIFT, SCALE, TURN, GAMMA = 0.08, 0.15, math.radians(8), 0.4
 FRAME = 0.25  # of the sides: what may come into sight is the image mirrored at its borders
 
 
-def copies(image: Grey, kinds: Sequence[str], n: int, rng: np.random.RandomState) -> list[Any]:
+def augmented_images(
+    image: Grey, kinds: Sequence[str], n: int, rng: np.random.RandomState
+) -> list[Grey]:
     """`n` copies, each changed at random in all the ways named; every second one is mirrored."""
     made = []
     for number in range(n):

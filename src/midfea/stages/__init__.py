@@ -20,7 +20,7 @@ from midfea.stages.low_level import (
     threshold_maps,
     unit_length,
 )
-from midfea.stages.pooling import Partition, partition_levels, pool_cells
+from midfea.stages.pooling import Partition, partition_levels, pool_cells, pool_levels
 from midfea.stages.projection import principal_directions, projection_matrix, random_projection
 
 __all__ = [
@@ -36,6 +36,7 @@ __all__ = [
     "normalize_maps",
     "partition_levels",
     "pool_cells",
+    "pool_levels",
     "principal_directions",
     "projection_matrix",
     "quantize",

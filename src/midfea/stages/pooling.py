@@ -57,11 +57,23 @@ def pool_cells(
     words = np.asarray(words)
     if weights is None:
         words, weights = words[..., None], np.ones((*words.shape, 1), dtype=np.float32)
+    levels = partition_levels(partition, words.shape[:2], full_shape)
+    return pool_levels(words, weights, n_words, levels, pooling)
+
+
+def pool_levels(
+    words: NDArray[Any],
+    weights: NDArray[Any],
+    n_words: int,
+    levels: list[Level],
+    pooling: Pooling = "max",
+) -> NDArray[np.float32]:
+    """`pool_cells` in cells that are known; words and weights (height, width, k)."""
     if pooling not in ("max", "sum"):
         raise ValueError(f'pooling is "max" or "sum", got {pooling!r}')
     collect = np.maximum.at if pooling == "max" else np.add.at
     cells = []
-    for rows, columns in partition_levels(partition, words.shape[:2], full_shape):
+    for rows, columns in levels:
         for top, bottom in rows:
             for left, right in columns:
                 cell = np.zeros(n_words, dtype=np.float32)

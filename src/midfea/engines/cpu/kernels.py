@@ -218,7 +218,7 @@ def assemble(pooled, pairs, window):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def soft_weights(descriptors, codebook, words, softness):  # type: ignore[no-untyped-def]
+def soft_weights(descriptors, codebook, words, sharpness):  # type: ignore[no-untyped-def]
     """Weights of `soft_codes` for words that were found already."""
     n, k = words.shape
     weights = np.empty((n, k), dtype=np.float32)
@@ -231,7 +231,7 @@ def soft_weights(descriptors, codebook, words, softness):  # type: ignore[no-unt
         total = 0.0
         nearest = distances[0]
         for a in range(k):
-            distances[a] = np.exp(softness * (nearest - distances[a]))
+            distances[a] = np.exp(sharpness * (nearest - distances[a]))
             total += distances[a]
         for a in range(k):
             weights[i, a] = distances[a] / total

@@ -7,347 +7,279 @@ there is no other difference between them than time. This engine does without nu
 
 from __future__ import annotations
 
-import math
-import threading
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
-from typing import Any, Literal
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from midfea.engines.chain import Chain, Codes, Search
-from midfea.pictures.images import Grey
+from midfea.arrays import Array
+from midfea.engines.chain import Chain, Scaled, levels_of
+from midfea.engines.prepared import Codes, Projection, Search
+from midfea.engines.torch.device import MAX_IMAGES_AT_ONCE, Device, out_of_memory
+from midfea.engines.walk import codes_by_scale, pooled_codes
+from midfea.pictures.resize import Grey
 
-try:
-    import torch
-except ImportError:
-    raise ImportError('engine="torch" needs PyTorch: pip install "midfea[torch]"') from None
-
+import torch  # isort: skip  (`device` says what to install if it is missing)
 from midfea.engines.torch import plain  # isort: skip
 from midfea.engines.torch.resize import resize  # isort: skip
 
-Precision = Literal["exact", "fast"]
-
-IMAGES = 512  # of one size handed to the device at once, at most
-READY = 128  # of one size: enough for a device that has nothing else to do
-PIXELS = 2**28  # of images that wait for others of their size, at most
-WAITING = 2**25  # numbers of results that wait on the device, at most
-KEPT = 12  # fitted arrays that stay on the device: of some three models
-LEAST = 2**16  # numbers in flight; if even so few do not fit, there is no use in trying on
-_lock = threading.RLock()  # torch's switches for reduced precision are the whole process's
+MIN_IMAGES_TO_START = 128  # of one size: enough for a device that has nothing else to do
+MAX_WAITING_PIXELS = 2**28  # of images that wait for others of their size
+MAX_WAITING_NUMBERS = 2**25  # of results that wait on the device
 
 
-class TorchEngine:
-    """`BatchEngine` on one device."""
+class ScaledStack(NamedTuple):
+    """Images of one size at one scale, on the device."""
 
-    def __init__(self, device: str | None = None, precision: Precision = "exact") -> None:
-        if device is None:
-            device = "cuda" if torch.cuda.is_available() else "cpu"
-        if torch.device(device).type == "cuda" and not torch.cuda.is_available():
-            raise RuntimeError(
-                f"device={device!r}, but this PyTorch ({torch.__version__}) sees no CUDA device: use "
-                'device="cpu", or install a build for your GPU (https://pytorch.org/get-started)'
+    pixels: Any  # (n, height, width)
+    grid: tuple[int, int]  # of descriptors
+    full_grid: tuple[int, int]  # of the largest scale
+
+
+class Strips(NamedTuple):
+    """Descriptors of a stack, a few rows of the grid at a time: all at once might not fit."""
+
+    stack: ScaledStack
+    parts: Iterator[tuple[tuple[int, int], Any]]  # rows, descriptors (n, rows, columns, d)
+
+
+class TorchChain:
+    """A chain and its projection as tensors on a device; the steps of `midfea.engines.walk`."""
+
+    def __init__(
+        self, chain: Chain, projection: Projection | None, device: Device, exact: bool, fused: Any
+    ) -> None:
+        self.chain = chain
+        self.projection = Projection() if projection is None else projection
+        self._device, self._exact = device, exact
+        self._fused = fused if fused is not None and chain.codebook is not None else None
+        self._filters = device.put(np.asarray(chain.filters, np.float32))
+        self._words = None if chain.codebook is None else device.put(chain.words.astype(np.float32))
+        self._mean = None if self.projection.mean is None else device.put(self.projection.mean)
+        self._matrix = _on_device(self.projection.matrix, device)
+        self._kernel_words: Any = None
+        self._kernel_cells: dict[Any, Any] = {}
+
+    # -- one image ----------------------------------------------------------------------------------
+
+    def descriptors(self, image: Grey) -> NDArray[np.float32]:
+        """See `PreparedChain`."""
+        grid = self.chain.grid(image.shape)
+        with self._device.working():
+            stack = ScaledStack(self._device.pixels([image]), grid, grid)
+            return torch.cat([part[0].cpu() for _, part in self.describe(stack).parts]).numpy()
+
+    def codes_by_scale(self, image: Grey) -> list[tuple[Scaled, Codes]]:
+        """See `PreparedChain`."""
+        scaled_codes = []
+        with self._device.working():
+            for stack, strips in codes_by_scale(self._device.pixels([image]), self):
+                parts = [(words, weights) for _, words, weights in strips]
+                words = torch.cat([words[0] for words, _ in parts]).to(torch.int32).cpu().numpy()
+                weights = None
+                if parts[0][1] is not None:
+                    weights = torch.cat([weights[0] for _, weights in parts]).cpu().numpy()
+                    weights = weights.reshape(*stack.grid, -1)
+                pixels = stack.pixels[0].cpu().numpy()
+                levels = levels_of(self.chain.partition, stack.grid, stack.full_grid)
+                codes = Codes(words.reshape(*stack.grid, -1), weights)
+                scaled_codes.append((Scaled(pixels, levels), codes))
+        return scaled_codes
+
+    def pooled(self, image: Grey) -> NDArray[np.float32]:
+        """See `PreparedChain`."""
+        return self.features([image], 1, projected=False)[0]
+
+    def project(self, pooled: NDArray[np.float32]) -> NDArray[np.float32]:
+        """See `PreparedChain`."""
+        with self._device.working():
+            return self._projected(self._device.put(pooled)).cpu().numpy()
+
+    # -- the steps of the walk ----------------------------------------------------------------------
+
+    def scales(self, image: Any) -> Iterator[ScaledStack]:
+        """See `midfea.engines.walk.Steps`; `image` is a stack of images of one size."""
+        shapes = self.chain.scaled_shapes(tuple(image.shape[1:]))
+        full_grid = self.chain.grid(shapes[0])
+        for shape in shapes:
+            pixels = resize(image, shape, self.chain.rounded)
+            yield ScaledStack(pixels, self.chain.grid(shape), full_grid)
+
+    def describe(self, scaled: ScaledStack) -> Strips:
+        """See `midfea.engines.walk.Steps`."""
+        return Strips(scaled, self._describe_strips(scaled))
+
+    def _describe_strips(self, scaled: ScaledStack) -> Iterator[tuple[tuple[int, int], Any]]:
+        rows = self._device.rows_at_once(self.chain, scaled.grid, len(scaled.pixels))
+        pixels = plain.prepare(scaled.pixels, self.chain, torch.float32)
+        flat = plain.flat_of(pixels, self._filters, self.chain, 2 * rows)
+        for strip in plain.strips(scaled.grid[0], rows):
+            yield strip, plain.describe_rows(pixels, self._filters, flat, self.chain, strip)
+
+    def encode(self, descriptors: Strips) -> Iterator[tuple[tuple[int, int], Any, Any]]:
+        """See `midfea.engines.walk.Steps`: rows, and words and weights (n, places, k) of each strip."""
+        weigh_llc = None if self._fused is None else self._fused.llc_weights
+        for strip, points in descriptors.parts:
+            words, weights = plain.encode(points.flatten(0, 2), self._words, self.chain, weigh_llc)
+            n = len(points)
+            yield (
+                strip,
+                words.reshape(n, -1, words.shape[1]),
+                None if weights is None else weights.reshape(n, -1, weights.shape[1]),
             )
-        self.device = torch.device(device)
-        self.precision = precision
-        self._in_flight: int | None = None
-        self._copies: Any = torch.cuda.Stream(self.device) if self.device.type == "cuda" else None
-        self._kept: dict[int, tuple[Any, dict[Any, Any]]] = {}
-        self._fused = _kernels(self.device)
 
-    # -- one image, as every engine ---------------------------------------------------------------
+    def pool(self, codes: Any, scaled: ScaledStack, table: Any) -> Any:
+        """See `midfea.engines.walk.Steps`; the kernels do all steps at once."""
+        if table is None:
+            n_cells = plain.n_cells(self.chain.partition, scaled.full_grid)
+            n_codes = n_cells * len(self.chain.words)
+            table = torch.zeros((len(scaled.pixels), n_codes), device=self._device.device)
+        if self._pooled_by_kernels(scaled, table):
+            return table
+        sizes = (scaled.grid, scaled.full_grid)
+        for strip, words, weights in codes:
+            table = plain.pool(words, weights, len(self.chain.words), self.chain, *sizes, strip, table)
+        return table
 
-    def describe(self, image: Grey, chain: Chain) -> NDArray[np.float32]:
-        with exact_products():
-            pixels = plain.prepare(self._pixels([image]), chain, torch.float32)
-            filters = self._constant(chain.filters)
-            rows = self._rows_at_once(chain, chain.grid(image.shape), 1)
-            flat = plain.flat_of(pixels, filters, chain, 2 * rows)
-            found = [
-                plain.describe_rows(pixels, filters, flat, chain, strip)[0].cpu()
-                for strip in plain.strips(chain.grid(image.shape)[0], rows)
-            ]
-            return torch.cat(found).numpy()
+    def _pooled_by_kernels(self, scaled: ScaledStack, table: Any) -> bool:
+        rows = self._device.rows_at_once(self.chain, scaled.grid, len(scaled.pixels))
+        if self._fused is None or not self._fused.can_run(self.chain) or rows < scaled.grid[0]:
+            return False
+        if self._kernel_words is None:
+            self._kernel_words = self._fused.prepare(self.chain, self._device.device)
+        sizes = (scaled.grid, scaled.full_grid)
+        if sizes not in self._kernel_cells:
+            self._kernel_cells[sizes] = self._fused.cells_of(self.chain, *sizes, self._device.device)
+        tables = (self._kernel_words, self._kernel_cells[sizes])
+        self._fused.pooled_codes(scaled.pixels, self._filters, *tables, self.chain, table, self._exact)
+        return True
 
-    def search(self, words: NDArray[np.float32]) -> Search:
-        there = torch.tensor(np.asarray(words, np.float32), device=self.device)
-
-        def nearest(points: NDArray[np.float32]) -> NDArray[np.int32]:
-            with exact_products():
-                found = plain.nearest(torch.tensor(points, device=self.device), there, 1)
-            return found[:, 0].to(torch.int32).cpu().numpy()
-
-        return nearest
-
-    def encode(self, descriptors: NDArray[Any], chain: Chain) -> Codes:
-        flat = torch.tensor(
-            descriptors.reshape(-1, descriptors.shape[-1]), dtype=torch.float32, device=self.device
-        )
-        with exact_products():
-            words, weights = plain.encode(flat, self._constant(chain.words()), chain)
-        shape = descriptors.shape[:-1] if weights is None else (*descriptors.shape[:-1], words.shape[1])
-        found = words.to(torch.int32).cpu().numpy().reshape(shape)
-        return found, None if weights is None else weights.cpu().numpy().reshape(shape)
-
-    def codes(self, image: Grey, chain: Chain) -> Codes:
-        return self.encode(self.describe(image, chain), chain)
-
-    def pooled(self, image: Grey, chain: Chain) -> NDArray[np.float32]:
-        return self.pooled_many([image], chain)[0]
-
-    def project(self, codes: NDArray[np.float32], matrix: sp.csr_array) -> NDArray[np.float32]:
-        with exact_products():
-            return self._projected(torch.tensor(codes, device=self.device), matrix).cpu().numpy()
-
-    # -- learning ---------------------------------------------------------------------------------
-
-    @contextmanager
-    def arrays(self) -> Iterator[Callable[[NDArray[Any]], Any]]:
-        """See `midfea.engines.arrays_on`."""
-        with exact_products(), torch.no_grad():
-            yield lambda array: torch.tensor(array, device=self.device)
-
-    # -- many images ------------------------------------------------------------------------------
-
-    def pooled_many(self, images: Sequence[Grey], chain: Chain) -> NDArray[np.float32]:
-        """`pooled` of images of any sizes: (n, n_codes)."""
-        return self.features(images, len(images), chain, None, None, unit=False)
+    # -- many images ----------------------------------------------------------------------------------
 
     def features(
-        self,
-        images: Iterable[Grey],
-        n_images: int,
-        chain: Chain,
-        matrix: Any,
-        mean: NDArray[Any] | None,
-        unit: bool = True,
+        self, images: Iterable[Grey], n_images: int, projected: bool = True
     ) -> NDArray[np.float32]:
-        """Pooled codes, less `mean`, times `matrix`, unit length; only the result leaves the device.
+        """See `BatchedChain`; only the result leaves the device.
 
         The device works on the first images while later ones are still being read, and while others are
-        copied to it and results from it, on a stream of their own.
+        copied to it and results from it.
         """
         out: NDArray[np.float32] | None = None
-        # Triton works on the current device.
-        current = torch.cuda.device(self.device) if self._copies is not None else nullcontext()
-        with exact_products(), torch.no_grad(), current:
-            ready: list[Any] = []
+        arrivals: list[tuple[list[int], Callable[[], NDArray[np.float32]]]] = []
+        with self._device.working():
+            tables: list[Any] = []
             waiting: list[int] = []
-            arrive: Callable[[], None] | None = None
-            for indices, codes in self._groups(images, chain):
-                if mean is not None:
-                    codes = codes - self._constant(mean)
-                if matrix is not None:
-                    codes = self._projected(codes, matrix)
-                if unit:
-                    codes = plain.unit_length(codes.double(), 1).float()
-                if out is None:
-                    out = np.empty((n_images, codes.shape[1]), dtype=np.float32)
-                ready.append(codes)
+            for indices, table in self._groups(images):
+                tables.append(self._projected(table) if projected else table)
                 waiting += indices
-                if len(waiting) * codes.shape[1] > WAITING:
-                    # The results before these are taken while these are on their way.
-                    before, arrive = arrive, self._sent(ready, waiting, out)
-                    if before is not None:
-                        before()
-                    ready, waiting = [], []
+                if out is None:
+                    out = np.empty((n_images, tables[0].shape[1]), dtype=np.float32)
+                if len(waiting) * out.shape[1] > MAX_WAITING_NUMBERS:
+                    arrivals.append((waiting, self._device.fetch(torch.cat(tables))))
+                    tables, waiting = [], []
+                    if len(arrivals) > 1:  # the results before these are taken meanwhile
+                        rows, arrive = arrivals.pop(0)
+                        out[rows] = arrive()
+            if tables:
+                arrivals.append((waiting, self._device.fetch(torch.cat(tables))))
             assert out is not None  # there is at least one image
-            if ready:
-                self._sent(ready, waiting, out)()
-            if arrive is not None:
-                arrive()
+            for rows, arrive in arrivals:
+                out[rows] = arrive()
         return out
 
-    def _sent(
-        self, ready: list[Any], waiting: list[int], out: NDArray[np.float32]
-    ) -> Callable[[], None]:
-        """Results on their way to the host; call it to have them in the rows of `out` that wait."""
-        codes = torch.cat(ready)
-        done: Any = None
-        if self._copies is not None:
-            there = torch.empty(codes.shape, dtype=codes.dtype, pin_memory=True)
-            with self._copying(codes):
-                there.copy_(codes, non_blocking=True)
-                done = self._copies.record_event()
-            codes = there
+    def _projected(self, table: Any) -> Any:
+        shifted = table if self._mean is None else table - self._mean
+        if self._matrix is not None:
+            sparse = sp.issparse(self.projection.matrix)
+            shifted = torch.sparse.mm(self._matrix, shifted.T).T if sparse else shifted @ self._matrix
+        return plain.unit_length(shifted.double(), 1).float()
 
-        def arrive() -> None:
-            if done is not None:
-                done.synchronize()
-            out[waiting] = codes.numpy()
-
-        return arrive
-
-    @contextmanager
-    def _copying(self, tensor: Any) -> Iterator[None]:
-        """Copies from this tensor, which is ready when the work asked for so far is done."""
-        self._copies.wait_stream(torch.cuda.current_stream(self.device))
-        with torch.cuda.stream(self._copies):
-            yield
-        tensor.record_stream(self._copies)
-
-    def _groups(self, images: Iterable[Grey], chain: Chain) -> Iterator[tuple[list[int], Any]]:
-        """Indices and codes of images of one size together, as they come."""
+    def _groups(self, images: Iterable[Grey]) -> Iterator[tuple[list[int], Any]]:
+        """Indices and pooled codes of images of one size together, as they come."""
         by_size: dict[Any, list[tuple[int, Grey]]] = {}
         n_pixels = 0
         for i, image in enumerate(images):
-            kind = (image.shape, image.dtype)
-            by_size.setdefault(kind, []).append((i, image))
+            size = (image.shape, image.dtype)
+            by_size.setdefault(size, []).append((i, image))
             n_pixels += image.size
-            n = len(by_size[kind])
-            if n == IMAGES or (n >= READY and self._idle()):
+            n = len(by_size[size])
+            if n == MAX_IMAGES_AT_ONCE or (n >= MIN_IMAGES_TO_START and self._device.idle()):
                 n_pixels -= n * image.size
-                yield from self._parts(by_size.pop(kind), chain)
-            elif n_pixels > PIXELS:
-                together, by_size, n_pixels = by_size, {}, 0
-                for group in together.values():
-                    yield from self._parts(group, chain)
+                yield from self._parts(by_size.pop(size))
+            elif n_pixels > MAX_WAITING_PIXELS:
+                groups, by_size, n_pixels = by_size, {}, 0
+                for group in groups.values():
+                    yield from self._parts(group)
         for group in by_size.values():
-            yield from self._parts(group, chain)
+            yield from self._parts(group)
 
-    def _idle(self) -> bool:
-        return self._copies is not None and torch.cuda.current_stream(self.device).query()
-
-    def _parts(self, group: list[tuple[int, Grey]], chain: Chain) -> Iterator[tuple[list[int], Any]]:
+    def _parts(self, group: list[tuple[int, Grey]]) -> Iterator[tuple[list[int], Any]]:
         """A group at once, or halved for as long as the device has too little memory."""
         shape = group[0][1].shape
         start = 0
         while start < len(group):
-            part = group[start : start + self._images_at_once(chain, chain.grid(shape))]
+            n = self._device.images_at_once(self.chain, self.chain.grid(shape))
+            part = group[start : start + n]
             try:
-                codes = self._codes([image for _, image in part], chain)
+                table = pooled_codes(self._device.pixels([image for _, image in part]), self)
             except RuntimeError as error:
-                if not _out_of_memory(error):
+                if not out_of_memory(error):
                     raise
-                self._halve(shape)
+                self._device.halve(shape)
                 continue
-            yield [i for i, _ in part], codes
+            yield [i for i, _ in part], table
             start += len(part)
 
-    def _codes(self, images: list[Grey], chain: Chain) -> Any:
-        """Pooled codes of images of one size, over all scales."""
-        filters, words = self._constant(chain.filters), self._constant(chain.words())
-        table, full_shape = None, None
-        llc = None if self._fused is None else self._fused.llc_weights
-        originals = self._pixels(images)
-        for scaled_shape in chain.scaled_shapes(images[0].shape):
-            shape = chain.grid(scaled_shape)
-            full_shape = full_shape or shape
-            rows = self._rows_at_once(chain, shape, len(images))
-            pixels = resize(originals, scaled_shape)
-            if self._fused is None or not self._fused.can_run(chain) or rows < shape[0]:
-                table = plain.pooled_codes(pixels, filters, words, chain, full_shape, table, rows, llc)
-                continue
-            if table is None:
-                n_codes = plain.n_cells(chain.partition, full_shape) * len(words)
-                table = torch.zeros((len(images), n_codes), device=self.device)
-            tables = self._tables(chain, shape, full_shape)
-            self._fused.pooled_codes(pixels, filters, *tables, chain, table, self.precision == "exact")
-        return table
 
-    def _tables(self, chain: Chain, shape: tuple[int, int], full_shape: tuple[int, int]) -> Any:
-        """What the kernels read, kept for each codebook and size of images."""
-        fused: Any = self._fused
-        settings = (chain.pairs, chain.window)
-        places = (shape, full_shape, tuple(chain.partition))
-        words = chain.words()
-        return (
-            self._keep(words, settings, lambda: fused.prepare(chain, self.device)),
-            self._keep(words, places, lambda: fused.cells_of(chain, shape, full_shape, self.device)),
-        )
-
-    def _projected(self, codes: Any, matrix: Any) -> Any:
-        if not sp.issparse(matrix):
-            return codes @ self._constant(matrix)
-        there = self._constant(matrix)
-        return torch.sparse.mm(there, codes.T).T
-
-    # -- memory -----------------------------------------------------------------------------------
-
-    def _numbers_in_flight(self) -> int:
-        """How many float32 may exist at one time; less after each time that memory was too small."""
-        if self._in_flight is None:
-            if self.device.type == "cuda":
-                self._in_flight = torch.cuda.mem_get_info(self.device)[0] // 16
-            else:
-                self._in_flight = 2**25
-        return self._in_flight
-
-    def _halve(self, shape: tuple[int, ...]) -> None:
-        if self._numbers_in_flight() // 2 < LEAST:
-            raise MemoryError(
-                f"{self.device} has too little memory for an image of {shape[0]}x{shape[1]} pixels, "
-                "even row by row: use smaller images (max_side), or another device"
-            ) from None
-        self._in_flight = self._numbers_in_flight() // 2
-        if self.device.type == "cuda":
-            torch.cuda.empty_cache()
-
-    def _images_at_once(self, chain: Chain, grid: tuple[int, int]) -> int:
-        each = math.prod(grid) * _numbers_per_descriptor(chain)
-        return max(1, min(IMAGES, self._numbers_in_flight() // each))
-
-    def _rows_at_once(self, chain: Chain, grid: tuple[int, int], n_images: int) -> int:
-        row = n_images * grid[1] * _numbers_per_descriptor(chain)
-        return max(1, min(grid[0], self._numbers_in_flight() // row))
-
-    def _pixels(self, images: Sequence[Grey]) -> Any:
-        """A stack on the device, copied there while it may still work on others."""
-        whole = images[0].dtype == np.uint8
-        stack = torch.empty(
-            (len(images), *images[0].shape),
-            dtype=torch.uint8 if whole else torch.float32,
-            pin_memory=self._copies is not None,
-        )
-        np.stack(images, out=stack.numpy())
-        if self._copies is None:
-            return stack
-        with torch.cuda.stream(self._copies):
-            pixels = stack.to(self.device, non_blocking=True)
-        torch.cuda.current_stream(self.device).wait_stream(self._copies)
-        pixels.record_stream(torch.cuda.current_stream(self.device))
-        return pixels
-
-    def _constant(self, array: Any) -> Any:
-        """A fitted array on the device, as float32; sparse ones transposed."""
-
-        def make() -> Any:
-            if not sp.issparse(array):
-                return torch.tensor(np.asarray(array, np.float32), device=self.device)
-            matrix = sp.csr_array(array.T)
-            parts = (torch.as_tensor(part) for part in (matrix.indptr, matrix.indices, matrix.data))
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # CSR is "in beta state", checks are off by default
-                tensor = torch.sparse_csr_tensor(*parts, size=matrix.shape, check_invariants=True)
-                return tensor.to(self.device)
-
-        return self._keep(array, None, make)
-
-    def _keep(self, array: Any, name: Any, make: Callable[[], Any]) -> Any:
-        """What was made of a fitted array, which never changes: made once, and kept for a while."""
-        if id(array) not in self._kept:
-            while len(self._kept) >= KEPT:
-                self._kept.pop(next(iter(self._kept)))
-            self._kept[id(array)] = (array, {})  # with the array, so that its id stays its own
-        made = self._kept[id(array)][1]
-        if name not in made:
-            made[name] = make()
-        return made[name]
+def _on_device(matrix: Any, device: Device) -> Any:
+    """A projection's matrix as float32; sparse ones transposed."""
+    if matrix is None or not sp.issparse(matrix):
+        return None if matrix is None else device.put(np.asarray(matrix, np.float32))
+    rows = sp.csr_array(matrix.T)
+    parts = (torch.as_tensor(part) for part in (rows.indptr, rows.indices, rows.data))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # CSR is "in beta state", checks are off by default
+        tensor = torch.sparse_csr_tensor(*parts, size=rows.shape, check_invariants=True)
+        return tensor.to(device.device)
 
 
-def _numbers_per_descriptor(chain: Chain) -> int:
-    """What the plain path stores for each descriptor, in float32, roughly."""
-    d = chain.n_components
-    codes = 12 if chain.encoding == "vq" else chain.n_neighbors * (6 * d + 60)
-    return 4 * len(chain.filters) * (math.prod(chain.filters.shape[1:]) // 8 + 8) + 3 * d + codes
+class TorchEngine:
+    """See `midfea.engines.prepared.Engine`."""
 
+    def __init__(self, device: str | None = None, precision: str = "exact") -> None:
+        self._device = Device(device)
+        self._exact = precision == "exact"
+        self._fused = _kernels(self._device.device)
 
-def _out_of_memory(error: RuntimeError) -> bool:
-    """On a CUDA device, or on the CPU, where torch has no error of its own for it."""
-    return isinstance(error, torch.OutOfMemoryError) or "can't allocate memory" in str(error)
+    @property
+    def device(self) -> str:
+        """Where the engine works, such as "cuda:0"."""
+        return str(self._device.device)
+
+    def prepare(self, chain: Chain, projection: Projection | None = None) -> TorchChain:
+        """See `Engine`."""
+        return TorchChain(chain, projection, self._device, self._exact, self._fused)
+
+    def search(self, words: NDArray[np.float32]) -> Search:
+        """See `Engine`."""
+        on_device = self._device.put(np.asarray(words, np.float32))
+
+        def nearest(points: NDArray[np.float32]) -> NDArray[np.int32]:
+            with self._device.working():
+                indices = plain.nearest(self._device.put(points), on_device, 1)
+            return indices[:, 0].to(torch.int32).cpu().numpy()
+
+        return nearest
+
+    @contextmanager
+    def arrays(self) -> Iterator[Callable[[NDArray[Any]], Array]]:
+        """See `Engine`."""
+        with self._device.working():
+            yield self._device.put
 
 
 def _kernels(device: Any) -> Any:
@@ -362,18 +294,3 @@ def _kernels(device: Any) -> Any:
     except ImportError:
         return None
     return fused
-
-
-@contextmanager
-def exact_products() -> Iterator[None]:
-    """Products of float32 in float32: no tf32, whatever the process allows elsewhere."""
-    switches = (torch.backends.cuda.matmul, torch.backends.cudnn.conv)
-    with _lock:
-        before = [switch.fp32_precision for switch in switches]
-        try:
-            for switch in switches:
-                switch.fp32_precision = "ieee"
-            yield
-        finally:
-            for switch, value in zip(switches, before, strict=True):
-                switch.fp32_precision = value

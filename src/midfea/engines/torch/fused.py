@@ -81,7 +81,7 @@ def prepare(chain: Chain, device: Any) -> Prepared:
     for component, (first, second) in enumerate(sources):
         selections[0, first, component] = selections[1, second, component] = 1
 
-    words = chain.words().astype(np.float64)
+    words = chain.words.astype(np.float64)
     n_words = len(words)
     n_filled = -(-n_words // WORDS) * WORDS
     table = np.zeros((n_filled, filled))
@@ -163,7 +163,7 @@ def mark_words(maps: Any, prepared: Prepared, chain: Chain, cells: Any, table: A
     n_places = cells.shape[1]
     count = torch.zeros(1, dtype=torch.int32, device=maps.device)
     doubtful = torch.empty(n_images * n_places if exact else 1, dtype=torch.int32, device=maps.device)
-    sizes = (rows, columns, len(chain.words()), prepared.n_filled, table.shape[1])
+    sizes = (rows, columns, len(chain.words), prepared.n_filled, table.shape[1])
     kernels.assign[(triton.cdiv(n_places, BLOCK), n_images)](
         maps, *prepared.selections, *prepared.words, cells, table, doubtful, count,
         *sizes, **prepared.bounds, **prepared.shapes, LEVELS=len(cells), EXACT=exact,

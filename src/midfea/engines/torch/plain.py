@@ -117,7 +117,7 @@ def encode(
 def soft_weights(points: Tensor, words: Tensor, found: Tensor, chain: Chain) -> Tensor:
     """Weights of `stages.soft_codes`, in float64 as there."""
     distances = (words.double()[found] - points.double()[:, None]).square().sum(dim=2)
-    return torch.softmax(-chain.softness * distances, dim=1).to(points.dtype)
+    return torch.softmax(-chain.sharpness * distances, dim=1).to(points.dtype)
 
 
 def llc_weights(points: Tensor, words: Tensor, found: Tensor, chain: Chain) -> Tensor:

@@ -9,9 +9,7 @@ layer, which can learn from fewer images.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -20,11 +18,12 @@ from numpy.typing import NDArray
 from scipy.special import log_softmax, softmax
 
 from midfea.arrays import namespace
-from midfea.engines.chain import Chain
-from midfea.pictures.images import NEUTRAL, Grey, resize
+from midfea.engines import Chain, EngineSettings, PreparedChain
+from midfea.pictures.picture import NO_COLOUR, Picture
+from midfea.pictures.resize import resize
 
 Floats = NDArray[np.float32]
-Planes = NDArray[np.uint8]  # (1 or 3, SIDE, SIDE): grey, and how red and how yellow, `images.opponents`
+Planes = NDArray[np.float32]  # (1 or 3, SIDE, SIDE): grey, and the colour planes of a picture
 
 SIDE, WINDOW, PIXELS = 64, 4, 5
 N_CELLS = 21  # of the pyramid
@@ -37,7 +36,7 @@ class Network:
     filters: Floats  # (n_filters, k, k)
     words: Floats  # (n_words, WINDOW^2 * n_filters), of unit length
     bias: Floats  # (n_words,)
-    temperature: Floats  # (), by which likenesses are multiplied before the softmax
+    logit_scale: Floats  # (), by which likenesses are multiplied before the softmax
     pixels: Floats  # (PIXELS^2 n_planes, n_pixels)
     pixels_bias: Floats
     colours: Floats  # (9 n_pixels, n_colours)
@@ -54,12 +53,32 @@ class Network:
     whole_intercept: Floats
     step: NDArray[np.int64]  # (), from one descriptor to the next
     mirror: NDArray[np.bool_]  # (), whether an image and its mirror image are the same thing
-    moved: NDArray[np.int64]  # (), pixels by which it is also looked at moved, up left and down right
+    view_shift: NDArray[np.int64]  # (), pixels by which it is also looked at shifted, to two corners
+    rounded: NDArray[np.bool_]  # (), whether images are rounded to 8 bits: models of file format 1
 
-    @cached_property
+    @property
     def chain(self) -> Chain:
         """What an engine needs to describe images."""
-        return Chain(self.filters, padding="same", pairs=False, window=WINDOW)
+        return Chain(
+            filters=self.filters,
+            codebook=None,
+            rectify=True,
+            floor=0.0,
+            padding="same",
+            pairs=False,
+            window=WINDOW,
+            scales=(1.0,),
+            encoding="soft",
+            n_neighbors=1,
+            sharpness=1.0,
+            partition="pyramid",
+            pooling="max",
+        )
+
+    @property
+    def prepared(self) -> PreparedChain:
+        """The chain of the filters, as the fast engine needs it."""
+        return EngineSettings().engine.prepare(self.chain)
 
     @property
     def n_planes(self) -> int:
@@ -67,18 +86,23 @@ class Network:
         return len(self.pixels) // PIXELS**2
 
     def log_probabilities(
-        self, images: Iterable[Planes], describe: Callable[[Grey, Chain], Floats]
+        self, picture: Picture, prepared: PreparedChain | None = None
     ) -> NDArray[np.float64]:
-        """Of each classifier and class, (n, 2, n_classes); `describe` is an engine's."""
-        return np.stack([self._of_image(image[: self.n_planes], describe) for image in images])
+        """Of each classifier and class, (2, n_classes)."""
+        square = squares_of(picture, bool(self.rounded))[: self.n_planes]
+        return self.log_probabilities_of_square(square, prepared or self.prepared)
 
-    def _of_image(self, image: Planes, describe: Callable[[Grey, Chain], Floats]) -> NDArray[np.float64]:
-        scores = [self.scores(view, describe(view[0], self.chain)) for view in self._views(image)]
+    def log_probabilities_of_square(
+        self, square: Planes, prepared: PreparedChain
+    ) -> NDArray[np.float64]:
+        """The same of an image as the network sees it."""
+        views = self._views(square)
+        scores = [self.scores(view, prepared.descriptors(view[0])) for view in views]
         return np.asarray(log_softmax(scores, axis=2).mean(axis=0))
 
     def _views(self, image: Planes) -> list[Planes]:
-        """The image, perhaps moved, and mirror images; the answer is the mean of theirs."""
-        by = int(self.moved)
+        """The image, perhaps shifted, and mirror images; the answer is the mean of theirs."""
+        by = int(self.view_shift)
         framed = np.pad(image, ((0, 0), (by, by), (by, by)), mode="reflect")
         views = [framed[:, at : at + SIDE, at : at + SIDE] for at in self.places()]
         if self.mirror:
@@ -86,13 +110,13 @@ class Network:
         return [np.ascontiguousarray(view) for view in views]
 
     def places(self) -> list[int]:
-        """Where views begin, down and right, in an image that has a frame of `moved` pixels."""
-        return sorted({0, int(self.moved), 2 * int(self.moved)})
+        """Where views begin, down and right, in an image that has a frame of `view_shift` pixels."""
+        return sorted({0, int(self.view_shift), 2 * int(self.view_shift)})
 
     def scores(self, image: Planes, descriptors: Floats) -> NDArray[np.float64]:
         """Both classifiers' decision values of one image, from its pixels and all its descriptors."""
         likeness = descriptors[:: int(self.step), :: int(self.step)] @ self.words.T
-        codes = softmax(float(self.temperature) * likeness + self.bias, axis=2)
+        codes = softmax(float(self.logit_scale) * likeness + self.bias, axis=2)
         maps = self._path(image)
         features = np.concatenate([_unit(pooled(codes)), _unit(pooled(maps))])
         means = _layer(_shrunk(maps, 2), self.fourth, self.fourth_bias).mean(axis=(0, 1))
@@ -101,7 +125,7 @@ class Network:
 
     def _path(self, image: Planes) -> Floats:
         """From the pixels to the layer before the last."""
-        maps = standard(image.astype(np.float32)[None])[0].transpose(1, 2, 0)
+        maps = standard(image[None])[0].transpose(1, 2, 0)
         maps = _shrunk(_layer(maps, self.pixels, self.pixels_bias, PIXELS, 2), 2)
         maps = _blurred(_layer(maps, self.colours, self.colours_bias))
         maps = _shrunk(_layer(maps, self.second, self.second_bias), 2)
@@ -127,7 +151,7 @@ class Network:
             "filters": (n_filters, *self.filters.shape[-1:] * 2),
             "words": (n_words, WINDOW**2 * n_filters),
             "bias": (n_words,),
-            "temperature": (),
+            "logit_scale": (),
             "pixels": (PIXELS**2 * (3 if self.n_planes == 3 else 1), n_pixels),
             "pixels_bias": (n_pixels,),
             "colours": (9 * n_pixels, n_colours),
@@ -144,19 +168,28 @@ class Network:
             "whole_intercept": (n_classes,),
             "step": (),
             "mirror": (),
-            "moved": (),
+            "view_shift": (),
+            "rounded": (),
         }
 
 
-def square(plane: Grey) -> Grey:
-    """An image, or one of its colours, as the network sees it, whatever its shape was."""
-    return resize(plane, (SIDE, SIDE))
+def squares_of(picture: Picture, rounded: bool = False) -> Planes:
+    """A picture as the network sees it, whatever its shape: (3, SIDE, SIDE), grey from 0 to 255."""
+    square = np.full((3, SIDE, SIDE), NO_COLOUR, dtype=np.float32)
+    grey = resize(picture.grey, (SIDE, SIDE), rounded)
+    white = picture.white
+    if rounded and grey.dtype != np.uint8:  # format 1 took the brightest pixel of what it saw
+        white = max(float(grey.max()), 1e-12)
+    square[0] = grey * np.float32(255 / white)
+    for plane, colour in zip(square[1:], picture.colours, strict=False):
+        plane[:] = resize(colour, (SIDE, SIDE), rounded)
+    return np.rint(square).clip(0, 255) if rounded else square
 
 
 def standard(images: Any) -> Any:
     """Planes (n, 1 or 3, height, width) in the range that the path from the pixels expects."""
     xp = namespace(images)
-    return xp.concatenate([(images[:, :1] - 127) / 64, (images[:, 1:] - NEUTRAL) / 32], axis=1)
+    return xp.concatenate([(images[:, :1] - 127) / 64, (images[:, 1:] - NO_COLOUR) / 32], axis=1)
 
 
 def pooled(maps: Floats) -> Floats:

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from midfea.arrays import Array, namespace, ratio, special, to_numpy
-from midfea.learning.svm import folds
+from midfea.learning.folds import make_folds, split
 
 Product = Callable[[Array], Array]
 # Pre-activations z and rows of neurons -> values (per neuron), derivative and curvature (per value).
@@ -95,7 +95,8 @@ def choose_ridge(
     """
     kept = np.random.RandomState(seed).permutation(len(y))[:CHOICE_LIMIT]
     X, y = X[:, kept], np.unique(y[kept], return_inverse=True)[1]
-    parts = folds(y, 3, seed)
+    folds = make_folds(y, 3, seed)
+    parts = [split(folds, fold) for fold in np.unique(folds) if fold >= 0]
     if not parts or y.max() == 0:
         return ridges[0]
     gram = X.T @ X + 1

@@ -1,0 +1,40 @@
+"""`load`: the estimator of a model file."""
+
+from __future__ import annotations
+
+import os
+
+from midfea.estimators.classifier import MidFeaClassifier
+from midfea.estimators.neuron_selectivity import NeuronSelectivity
+from midfea.estimators.regressor import MidFeaRegressor
+from midfea.estimators.transformer import MidFea
+from midfea.learning.network.settings import NetworkSettings
+from midfea.model_file import ModelFileError, read_model
+
+CLASSES = {cls.__name__: cls for cls in (MidFea, MidFeaClassifier, MidFeaRegressor)}
+
+
+def load(path: str | os.PathLike[str]) -> MidFea | MidFeaClassifier | MidFeaRegressor:
+    """The estimator saved in a `.midfea` file.
+
+    Examples
+    --------
+    >>> import midfea
+    >>> model = midfea.load("model.midfea")  # doctest: +SKIP
+    """
+    saved = read_model(path)
+    cls = CLASSES[saved.class_name]
+    unknown = sorted(set(saved.params) ^ set(cls().get_params(deep=False)))
+    if unknown:
+        raise ModelFileError(f"{path}: parameters differ from this midfea's: {', '.join(unknown)}")
+    try:
+        for params in (saved.params, saved.settings):
+            if isinstance(params.get("selectivity"), dict):
+                params["selectivity"] = NeuronSelectivity(**params["selectivity"])
+            if isinstance(params.get("network"), dict):
+                params["network"] = NetworkSettings(**params["network"])
+        model = cls(**saved.params)
+        model._restore(saved)
+        return model
+    except (TypeError, ValueError) as error:
+        raise ModelFileError(f"{path}: the model's description is damaged ({error!r})") from None

@@ -1,0 +1,88 @@
+"""Augmented images for the linear head and the neurons (the classifier's parameter `augment`).
+
+Which changes leave a class as it is depends on the classes: mirrored images harm where most things face
+one way. So the kinds of change can be chosen by validation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from midfea.learning.extractor import FeatureExtractor
+from midfea.learning.folds import Indices
+from midfea.learning.head import validation_scores
+from midfea.parallel import in_parallel
+from midfea.pictures.augmentation import KINDS, augmented_images
+from midfea.pictures.picture import Picture
+from midfea.progress import reporting_to, track
+
+Features = NDArray[np.float32]
+Kinds = tuple[str, ...]
+
+N_PER_IMAGE = 2
+C = 10.0
+
+
+def check_augment(augment: Any) -> Kinds | Literal["auto"]:
+    """The parameter `augment` as a tuple of kinds, or "auto"; ValueError if it cannot be used."""
+    if augment is None or augment == "auto":
+        return augment or ()
+    kinds = (augment,) if isinstance(augment, str) else tuple(augment)
+    unknown = [kind for kind in kinds if kind not in KINDS]
+    if unknown:
+        raise ValueError(
+            f'augment is None, "auto" or kinds among {", ".join(KINDS)}; got {unknown[0]!r}'
+        )
+    return kinds
+
+
+def with_augmented(
+    extractor: FeatureExtractor,
+    pictures: Sequence[Picture],
+    features: Features,
+    kinds: Kinds,
+    seed: int,
+    n_threads: int,
+) -> Features:
+    """The features of the pictures, then those of their first augmented images, of the second, ..."""
+
+    def augment(i: int) -> list[Picture]:
+        rng = np.random.RandomState([seed, i])
+        changed = augmented_images(pictures[i].grey, kinds, N_PER_IMAGE, rng)
+        return [Picture(grey, white=pictures[i].white) for grey in changed]
+
+    sets = zip(*in_parallel(augment, range(len(pictures)), n_threads), strict=True)
+    return np.concatenate([features, *(extractor.transform(part, n_threads) for part in sets)])
+
+
+def choose_kinds(
+    extractor: FeatureExtractor,
+    pictures: Sequence[Picture],
+    features: Features,
+    y: Indices,
+    folds: Indices,
+    seed: int,
+    n_threads: int,
+) -> Kinds:
+    """The kinds that help each by itself, all together, unless one of them alone is better."""
+
+    def n_correct(kinds: Kinds) -> int:
+        with reporting_to(None):
+            inputs = features
+            if kinds:
+                inputs = with_augmented(extractor, pictures, features, kinds, seed, n_threads)
+            scores = validation_scores(inputs, y, (C,), folds)[0]
+        held_out = np.isfinite(scores[:, 0])
+        return int((scores.argmax(axis=1) == y)[held_out].sum())
+
+    correct: dict[Kinds, int] = {(): n_correct(())}
+    for kind in track(KINDS, "kinds of change", len(KINDS)):
+        correct[(kind,)] = n_correct((kind,))
+    helping = tuple(kind for kind in KINDS if correct[(kind,)] > correct[()])
+    if len(helping) > 1:
+        correct[helping] = n_correct(helping)
+    return max(correct, key=lambda kinds: correct[kinds])

@@ -1,0 +1,180 @@
+"""Settings of the chain that are "auto", chosen by validation on the training images.
+
+floor : normalisation raises the faintest texture to full strength. In photographs of one thing on a flat
+    ground that is sensor noise, which a floor leaves out; in faces under changing light it is the face.
+partition : a pyramid of cells allows for things that move in the image. In aligned images, such as
+    faces, a fine grid says more.
+n_words : a larger codebook helps some sets (gender of unseen people) and harms others (sign_digits).
+
+Likelihood decides rather than a count of errors: it tells settings apart where both make hardly any.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from midfea.engines import EngineSettings
+from midfea.learning.codebook import MAX_IMAGES, learn_extractor
+from midfea.learning.extractor import FeatureExtractor
+from midfea.learning.folds import Indices, make_folds
+from midfea.learning.head import validation_loss
+from midfea.learning.settings import FLOORS, PARTITIONS, WORD_COUNTS, ChainSettings
+from midfea.pictures.picture import Picture
+from midfea.progress import reporting_to, track
+from midfea.stages.pooling import Partition
+
+
+@dataclass(frozen=True)
+class ChoiceSettings:
+    """How settings are chosen: the candidates, and the size of the trials.
+
+    min_relative_gain : another than the usual setting must lower the loss by at least this share
+    min_loss : losses below this are taken as equal to it
+    aligned_gain : if a grid lowers the loss by this share, things lie in the same places in all images
+    min_pixels_per_word : pixels there must be to learn a word from, for a larger codebook to be tried
+    """
+
+    floors: tuple[float, float] = FLOORS
+    partitions: tuple[Partition, Partition] = PARTITIONS
+    word_counts: tuple[int, int] = WORD_COUNTS
+    n_images: int = 800
+    min_images_per_class: int = 30
+    n_words: int = 200
+    n_samples: int = 20_000
+    n_folds: int = 3
+    C: float = 10.0
+    min_relative_gain: float = 0.05
+    min_loss: float = 1e-3
+    aligned_gain: float = 0.3
+    max_side_for_more_words: int = 64
+    max_features: int = 2**29  # numbers in the features of all images: 2 GB
+    max_weights: int = 2**24  # numbers in the linear head: 64 MB
+    min_pixels_per_word: int = 32
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Settings without "auto", and whether the same things lie in the same places of all images."""
+
+    settings: ChainSettings
+    in_place: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Trials:
+    """The training images and what trials on them need."""
+
+    pictures: Sequence[Picture]
+    y: Indices
+    groups: Indices | None
+    engine: EngineSettings
+    n_threads: int
+    seed: int
+    rules: ChoiceSettings = ChoiceSettings()
+
+    def choose(self, settings: ChainSettings) -> Choice:
+        """Floor and partition, one after the other, with a small codebook on some of the images."""
+        candidates: dict[str, Any] = {
+            name: values
+            for name, values in (("floor", self.rules.floors), ("partition", self.rules.partitions))
+            if getattr(settings, name) == "auto"
+        }
+        usual: dict[str, Any] = {name: values[0] for name, values in candidates.items()}
+        chosen = replace(settings.chain_settings(), **usual)
+        sample = sample_classes(self.y, self.seed, self.rules)
+        classes, labels = np.unique(self.y[sample], return_inverse=True)
+        if not candidates or len(classes) < 2:
+            return Choice(chosen, False)
+        pictures = [self.pictures[i] for i in sample]
+        groups = None if self.groups is None else self.groups[sample]
+        folds = make_folds(labels, self.rules.n_folds, self.seed, groups)
+        smallest, in_place = np.inf, False
+        for name in track([None, *candidates], "settings", 1 + len(candidates)):
+            tried = chosen if name is None else replace(chosen, **{name: candidates[name][1]})
+            loss = self._loss_of_small_chain(tried, pictures, labels, folds)
+            if loss < (1 - self.rules.min_relative_gain) * smallest:
+                in_place = name == "partition" and loss < (1 - self.rules.aligned_gain) * smallest
+                smallest, chosen = loss, tried
+        return Choice(chosen, in_place)
+
+    def _loss_of_small_chain(
+        self, settings: ChainSettings, pictures: Sequence[Picture], labels: Indices, folds: Indices
+    ) -> float:
+        small = replace(
+            settings.without_auto(),
+            scales=(1.0,),
+            n_words=min(int(settings.without_auto().n_words), self.rules.n_words),
+            n_samples=min(settings.n_samples, self.rules.n_samples),
+            projection=None,
+        )
+        with reporting_to(None):  # its steps have the names of the model's own
+            rng = np.random.RandomState(self.seed)
+            extractor = learn_extractor(pictures, small, self.engine, self.n_threads, rng)
+            features = extractor.transform(pictures, self.n_threads)
+            return self._loss(features, labels, folds)
+
+    def _loss(self, features: NDArray[np.float32], labels: Indices, folds: Indices) -> float:
+        return max(validation_loss(features, labels, self.rules.C, folds), self.rules.min_loss)
+
+    def learn(
+        self, settings: ChainSettings, rng: np.random.RandomState
+    ) -> tuple[FeatureExtractor, NDArray[np.float32]]:
+        """The extractor of these settings, and its features of all images.
+
+        Where `n_words` is "auto", a larger codebook if validation favours it clearly.
+        """
+        start = rng.get_state()
+
+        def with_words(n_words: int) -> tuple[FeatureExtractor, NDArray[np.float32]]:
+            rng.set_state(start)
+            tried = replace(settings, n_words=n_words)
+            extractor = learn_extractor(self.pictures, tried, self.engine, self.n_threads, rng)
+            return extractor, extractor.transform(self.pictures, self.n_threads)
+
+        if settings.n_words != "auto":
+            return with_words(int(settings.n_words))
+        usual, more = self.rules.word_counts
+        extractor, features = with_words(usual)
+        if not self.can_try(more, extractor.n_cells, settings.n_samples):
+            return extractor, features
+        folds = make_folds(self.y, self.rules.n_folds, self.seed, self.groups)
+        loss = self._loss(features, self.y, folds)
+        del features  # one of them at a time in memory
+        larger, features = with_words(more)
+        if self._loss(features, self.y, folds) < (1 - self.rules.min_relative_gain) * loss:
+            return larger, features
+        return extractor, extractor.transform(self.pictures, self.n_threads)
+
+    def can_try(self, n_words: int, n_cells: int, n_samples: int) -> bool:
+        """Whether so many words are worth a trial: images are small, there are enough descriptors to
+        learn them from, and the features and the linear head fit into memory."""
+        n_features = n_cells * n_words
+        if len(self.y) * n_features > self.rules.max_features:
+            return False
+        if len(np.unique(self.y)) * n_features > self.rules.max_weights:
+            return False
+        shapes = [self.pictures[i].shape for i in range(min(len(self.y), MAX_IMAGES))]
+        n_pixels = sum(height * width for height, width in shapes)
+        n_descriptors = min(n_samples, n_pixels // self.rules.min_pixels_per_word)
+        median_side = np.median([max(shape) for shape in shapes])
+        return bool(median_side < self.rules.max_side_for_more_words and n_descriptors >= n_words)
+
+
+def sample_classes(y: Indices, seed: int, rules: ChoiceSettings) -> Indices:
+    """Which images to choose with: of some classes only, where there are many.
+
+    With few images of each class other settings are best than with as many as there are.
+    """
+    rng = np.random.RandomState(seed)
+    classes = rng.permutation(np.unique(y))
+    n_per_class = max(rules.min_images_per_class, -(-rules.n_images // len(classes)))
+    parts: list[Indices] = []
+    for label in classes:
+        if sum(map(len, parts)) < rules.n_images:
+            parts.append(rng.permutation(np.flatnonzero(y == label))[:n_per_class])
+    return np.sort(np.concatenate(parts))

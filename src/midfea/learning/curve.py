@@ -1,0 +1,117 @@
+"""Would more images help? Accuracy in validation against the number of training images."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import joblib
+import numpy as np
+from numpy.typing import NDArray
+
+from midfea.learning.folds import Indices, make_folds, split
+from midfea.learning.head import two_columns
+from midfea.learning.svm import GRAM_LIMIT, class_signs, gram, gram_product, solve, solve_gram
+from midfea.parallel import in_parallel
+from midfea.progress import track
+
+SHARES = (0.125, 0.25, 0.5, 1.0)  # of the training part
+N_SPLITS = 4  # a quarter is held out in each
+MAX_SVMS_AT_ONCE = 4  # each has a part of the Gram matrix for itself
+
+
+@dataclass(frozen=True)
+class LearningCurve:
+    """Accuracy in validation against the number of training images.
+
+    Attributes
+    ----------
+    sizes : mean numbers of training images, rising
+    accuracies, deviations : mean and standard deviation over the splits, for each size
+    """
+
+    sizes: list[int]
+    accuracies: list[float]
+    deviations: list[float]
+
+    def gain(self) -> float:
+        """What the last doubling brought, in accuracy; NaN if there was none."""
+        if len(self.sizes) < 2:
+            return float("nan")
+        return self.accuracies[-1] - self.accuracies[-2]
+
+
+def learning_curve(
+    features: NDArray[np.float32],
+    y: Indices,
+    C: float,
+    seed: int,
+    groups: Indices | None = None,
+    shares: Sequence[float] = SHARES,
+) -> LearningCurve:
+    """The learning curve of a linear SVM.
+
+    Parameters
+    ----------
+    features : (n, p)
+    y : class numbers 0 .. n_classes - 1
+    C : penalty of the SVM
+    groups : group of each image; a group is never split between training and validation
+    shares : of the training part, rising. A class keeps one sample at least.
+    """
+    folds = make_folds(y, N_SPLITS, seed, groups)
+    rng = np.random.RandomState(seed)
+    splits = [
+        (part, test)
+        for train, test in (split(folds, i) for i in range(N_SPLITS))
+        if len(test)
+        for part in _nested(train, y, shares, rng)
+    ]
+    if not splits:
+        return LearningCurve([], [], [])
+    scores = track(_all_scores(features, y, C, splits), "learning curve", len(splits))
+    accuracies = np.reshape(
+        [(s.argmax(axis=1) == y[test]).mean() for (_, test), s in zip(splits, scores, strict=True)],
+        (-1, len(shares)),
+    )
+    sizes = np.reshape([len(train) for train, _ in splits], (-1, len(shares)))
+    return LearningCurve(
+        np.mean(sizes, axis=0).round().astype(int).tolist(),
+        np.mean(accuracies, axis=0).tolist(),
+        np.std(accuracies, axis=0).tolist(),
+    )
+
+
+def _nested(
+    train: Indices, y: Indices, shares: Sequence[float], rng: np.random.RandomState
+) -> list[Indices]:
+    """A part for each share, every one within the next, the same share of each class."""
+    order = [rng.permutation(train[y[train] == label]) for label in np.unique(y[train])]
+    return [
+        np.sort(np.concatenate([members[: max(1, round(share * len(members)))] for members in order]))
+        for share in shares
+    ]
+
+
+def _all_scores(
+    features: NDArray[np.float32], y: Indices, C: float, splits: Sequence[tuple[Indices, Indices]]
+) -> Iterator[NDArray[np.float32]]:
+    """Scores of each test part by an SVM of its training part, several at a time.
+
+    All share one Gram matrix where that fits into memory.
+    """
+    targets = class_signs(y)
+    matrix = gram(features) if len(y) <= GRAM_LIMIT else None
+
+    def scores(i: int) -> NDArray[np.float32]:
+        train, test = splits[i]
+        if matrix is not None:
+            alpha = solve_gram(matrix[np.ix_(train, train)], targets[train], C)
+            return two_columns(matrix[np.ix_(test, train)] @ alpha)
+        inputs = features[train]
+        alpha = solve(gram_product(inputs), targets[train], C)
+        return two_columns(features[test] @ (inputs.T @ alpha) + alpha.sum(axis=0))
+
+    n_fitting = GRAM_LIMIT**2 // (2 * len(targets) ** 2)  # into memory
+    n_threads = max(1, min(int(joblib.effective_n_jobs(-1)), MAX_SVMS_AT_ONCE, n_fitting))
+    return in_parallel(scores, range(len(splits)), n_threads)

@@ -1,0 +1,91 @@
+"""The one fold maker: which samples are held out together, and when."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from midfea.pictures.picture import Picture
+from midfea.progress import track
+
+Indices = NDArray[np.intp]
+ALWAYS_TRAINING = -1  # the fold of samples that are never held out
+
+MAX_FOLDS = 10
+# samples^2 x classes, which an SVM's time goes by: from here on fewer folds
+WORK_FOR_5_FOLDS, WORK_FOR_3_FOLDS = 2e8, 8e8
+
+
+def n_folds_for(y: Indices) -> int:
+    """Ten; five or three where a linear SVM takes long."""
+    work = len(y) ** 2 * (int(y.max()) + 1)
+    return MAX_FOLDS if work <= WORK_FOR_5_FOLDS else 5 if work <= WORK_FOR_3_FOLDS else 3
+
+
+def make_folds(y: Indices, n_folds: int, seed: int, groups: NDArray[Any] | None = None) -> Indices:
+    """The fold of each sample, 0 .. n_folds - 1, or `ALWAYS_TRAINING`.
+
+    Every class is spread evenly over the folds. A group is never split, and no class is ever missing
+    from a training part: a class whose samples would all be held out at once, such as a class of one
+    sample or of one group, stays in training, together with the groups that it lies in.
+
+    Parameters
+    ----------
+    y : class numbers 0 .. n_classes - 1
+    groups : group of each sample, such as the person shown; None: each sample is a group of its own
+    """
+    n_classes = int(y.max()) + 1
+    names = np.arange(len(y)) if groups is None else np.unique(groups, return_inverse=True)[1]
+    counts = np.zeros((int(names.max()) + 1, n_classes), dtype=np.int64)  # (group, class)
+    np.add.at(counts, (names, y), 1)
+    rng = np.random.RandomState(seed)
+    order = rng.permutation(len(counts))
+    order = order[np.argsort(-counts[order].sum(axis=1), kind="stable")]  # large groups first
+    fold_of_group = np.full(len(counts), ALWAYS_TRAINING, dtype=np.intp)
+    filled = np.zeros((n_folds, n_classes), dtype=np.int64)
+    sizes = np.zeros(n_folds, dtype=np.int64)
+    for group in order:
+        classes = np.flatnonzero(counts[group])
+        same_class = filled[:, classes] @ counts[group, classes]
+        fold = int(np.lexsort((sizes, same_class))[0])  # the least of its classes, then the smallest
+        fold_of_group[group] = fold
+        filled[fold] += counts[group]
+        sizes[fold] += counts[group].sum()
+    _keep_classes_in_training(fold_of_group, counts)
+    return fold_of_group[names]
+
+
+def _keep_classes_in_training(fold_of_group: Indices, counts: NDArray[np.int64]) -> None:
+    """Groups of a class that lies in one fold are taken out of that fold."""
+    for label in range(counts.shape[1]):
+        groups = np.flatnonzero(counts[:, label])
+        if len(np.unique(fold_of_group[groups])) == 1:
+            fold_of_group[groups] = ALWAYS_TRAINING
+
+
+def split(folds: Indices, fold: int) -> tuple[Indices, Indices]:
+    """Indices of the training part and of the part that is held out."""
+    return np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
+
+
+def join_duplicates(
+    pictures: Sequence[Picture], groups: NDArray[Any] | None = None
+) -> NDArray[np.intp] | None:
+    """Groups in which equal pictures are together, also where that joins two groups; None if none are.
+
+    A picture and its duplicate on the two sides of a fold would promise too much.
+    """
+    digests = [pictures[i].digest() for i in track(range(len(pictures)), "reading", len(pictures))]
+    _, equal = np.unique(digests, return_inverse=True)
+    if groups is None:
+        return None if len(np.unique(equal)) == len(pictures) else equal.astype(np.intp)
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    given = np.unique(groups, return_inverse=True)[1]
+    n = int(given.max()) + 1
+    links = coo_array((np.ones(len(given)), (given, n + equal)), shape=(n + len(equal),) * 2)
+    return connected_components(links, directed=False)[1][given].astype(np.intp)

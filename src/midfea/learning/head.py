@@ -1,0 +1,179 @@
+"""`LinearHead`: the linear SVM with calibrated probabilities, and how it is fitted and validated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
+from scipy.special import logsumexp
+
+from midfea.arrays import Array, to_numpy
+from midfea.learning.folds import ALWAYS_TRAINING, Indices, split
+from midfea.learning.svm import (
+    GRAM_LIMIT,
+    class_signs,
+    fit_linear_svm,
+    gram,
+    gram_product,
+    solve,
+    solve_gram,
+)
+from midfea.learning.validation import Validation, no_validation
+from midfea.progress import track
+
+Features = NDArray[np.float32]
+Put = Callable[[NDArray[np.float32]], Array]  # where to compute: see `midfea.engines.Engine.arrays`
+Activations = Callable[[Features], Features]
+LearnLayer = Callable[[Features, Indices], Activations]  # features and labels to a layer
+
+C_CANDIDATES = (0.1, 1.0, 10.0, 100.0)
+
+
+@dataclass(frozen=True, eq=False)
+class LinearHead:
+    """A fitted linear SVM, one class against the rest.
+
+    Attributes
+    ----------
+    coef, intercept : (n_classes, p) and (n_classes,); one row for two classes, for the second
+    C : penalty of the errors in training
+    logit_scale : softmax(logit_scale * scores) are the probabilities
+    """
+
+    coef: NDArray[np.float32]
+    intercept: NDArray[np.float32]
+    C: float
+    logit_scale: float
+
+    def scores(self, inputs: Features) -> NDArray[np.float32]:
+        """Decision values (n, n_classes) of inputs (n, p)."""
+        return two_columns(inputs @ self.coef.T + self.intercept)
+
+
+def two_columns(values: NDArray[np.float32]) -> NDArray[np.float32]:
+    """A column for each class; the single column of two classes speaks for the second."""
+    return np.hstack([-values / 2, values / 2]) if values.shape[1] == 1 else values
+
+
+def fit_linear_head(
+    features: Features, y: Indices, C: float, logit_scale: float, put: Put
+) -> LinearHead:
+    """The head for all samples, once C and the logit scale are known."""
+    weights, intercept = fit_linear_svm(features, y, C, put)
+    return LinearHead(np.ascontiguousarray(weights.T), intercept, C, logit_scale)
+
+
+@dataclass(frozen=True, eq=False)
+class ValidatedC:
+    """What validation says of the SVM: the best C, its logit scale, and the scores behind both."""
+
+    C: float
+    logit_scale: float
+    scores: NDArray[np.float32]  # (n, n_classes), of samples held out; NaN for others
+
+    def record(self, y: Indices, folds: Indices, n_folds: int, groups: Indices | None) -> Validation:
+        """The validation of the calibrated SVM alone."""
+        indices = np.flatnonzero(np.isfinite(self.scores[:, 0]))
+        if not len(indices):
+            return no_validation(self.scores.shape[1])
+        return Validation(
+            indices=indices,
+            labels=y[indices],
+            scores=self.logit_scale * self.scores[indices].astype(np.float64),
+            folds=folds[indices],
+            n_folds=n_folds,
+            n_groups=len(indices) if groups is None else len(np.unique(groups[indices])),
+        )
+
+
+def validate_C(
+    features: Features,
+    y: Indices,
+    candidates: Sequence[float],
+    folds: Indices,
+    learn_layer: LearnLayer | None = None,
+    put: Put = np.asarray,
+) -> ValidatedC:
+    """The C with the most correct predictions of samples held out; the first of equally good ones."""
+    scores = validation_scores(features, y, candidates, folds, learn_layer, put)
+    held_out = np.isfinite(scores[0, :, 0])
+    correct = [int((values.argmax(axis=1) == y)[held_out].sum()) for values in scores]
+    best = int(np.argmax(correct))
+    scale, _ = calibrate(scores[best], y, n_uniform=1)
+    return ValidatedC(float(candidates[best]), scale, scores[best])
+
+
+def validation_loss(features: Features, y: Indices, C: float, folds: Indices) -> float:
+    """Mean negative log-likelihood of samples by calibrated SVMs trained without them."""
+    return calibrate(validation_scores(features, y, (C,), folds)[0], y)[1]
+
+
+def validation_scores(
+    features: Features,
+    y: Indices,
+    candidates: Sequence[float],
+    folds: Indices,
+    learn_layer: LearnLayer | None = None,
+    put: Put = np.asarray,
+) -> NDArray[np.float32]:
+    """Scores of each sample by SVMs trained without its fold, (n_candidates, n, n_classes).
+
+    NaN for samples that are always in training. With `learn_layer`, a layer too is learned anew without
+    the samples held out. There may be more features than labels: those of augmented images follow, in
+    the order of the samples, and are trained on where their sample is.
+    """
+    n_times = len(features) // len(y)
+    signs = np.tile(class_signs(y), (n_times, 1))
+    n_classes = int(y.max()) + 1
+    scores = np.full((len(candidates), len(y), n_classes), np.nan, dtype=np.float32)
+    shared = gram(put(features)) if len(features) <= GRAM_LIMIT and learn_layer is None else None
+    for train, test in track(_splits(folds), "classifier", len(np.unique(folds[folds >= 0]))):
+        rows = np.concatenate([train + i * len(y) for i in range(n_times)])
+        alpha = None
+        if shared is not None:
+            within, across = shared[np.ix_(rows, rows)], shared[np.ix_(test, rows)]
+        else:
+            layer = (
+                learn_layer(features[rows], np.tile(y[train], n_times)) if learn_layer else np.asarray
+            )
+            inputs, others = (put(layer(features[part])) for part in (rows, test))
+            product = gram_product(inputs)
+        for row, C in zip(scores, candidates, strict=True):
+            if shared is not None:
+                alpha = solve_gram(within, put(signs[rows]), C, alpha)
+                values = across @ alpha
+            else:
+                alpha = solve(product, put(signs[rows]), C)
+                values = others @ (inputs.T @ alpha) + alpha.sum(axis=0)
+            row[test] = two_columns(to_numpy(values))
+    return scores
+
+
+def _splits(folds: Indices) -> Iterator[tuple[Indices, Indices]]:
+    return (split(folds, int(fold)) for fold in np.unique(folds) if fold != ALWAYS_TRAINING)
+
+
+def calibrate(scores: NDArray[np.float32], y: Indices, n_uniform: int = 0) -> tuple[float, float]:
+    """The logit scale that makes softmax(scale * scores) most likely, and the mean loss with it.
+
+    One number, so that the most probable class is always the predicted one. 1 and infinity if nothing
+    was held out. `n_uniform` pseudo-samples with a uniform label keep few samples, all of them correct,
+    from making every probability 0 or 1.
+    """
+    known = np.isfinite(scores).all(axis=1)
+    if not known.any():
+        return 1.0, np.inf
+    logits, y = scores[known].astype(np.float64), y[known]
+
+    def loss(log_scale: float) -> float:
+        scaled = np.exp(log_scale) * logits
+        total = logsumexp(scaled, axis=1)
+        own = (total - scaled[np.arange(len(y)), y]).sum()
+        uniform = (total - scaled.mean(axis=1)).mean()
+        return float((own + n_uniform * uniform) / (len(y) + n_uniform))
+
+    result = minimize_scalar(loss, bounds=(-5, 5), method="bounded")
+    return float(np.exp(result.x)), float(result.fun)

@@ -1,0 +1,110 @@
+"""`ChainSettings`: the parameters of Section 2's chain, their defaults and the rules they must obey."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from numbers import Integral, Real
+from typing import Any, Literal
+
+from midfea.engines import Encoding
+from midfea.stages.filters import FilterMethod
+from midfea.stages.low_level import Padding
+from midfea.stages.pooling import Partition, Pooling, partition_levels
+
+ProjectionName = Literal["random", "gaussian", "uniform", "pca"]
+
+# What "auto" stands for where nothing is chosen by validation; the first of each pair of candidates.
+FLOORS = (0.0, 0.5)
+PARTITIONS: tuple[Partition, Partition] = ("overlapping pyramid", (6, 6))
+WORD_COUNTS = (4096, 16384)
+
+_MINIMUM = {
+    "n_filters": 2,  # with a single map nothing stands above the mean map
+    "filter_size": 2,
+    "window": 1,
+    "n_words": 1,
+    "n_neighbors": 1,
+    "n_components": 1,
+    "n_samples": 1,
+}
+_ONE_OF: dict[str, tuple[Any, ...]] = {
+    "filter_method": ("whitened", "raw"),
+    "padding": ("valid", "same"),
+    "encoding": ("vq", "soft", "llc"),
+    "pooling": ("max", "sum"),
+    "projection": ("random", "gaussian", "uniform", "pca", None),
+    "rectify": (True, False),
+    "pairs": (True, False),
+}
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class ChainSettings:
+    """See `midfea.MidFea` for what the parameters mean. The defaults are the paper's (Section 4.4)."""
+
+    n_filters: int = 9
+    filter_size: int = 7
+    filter_method: FilterMethod = "whitened"
+    rectify: bool = True
+    floor: float | Literal["auto"] = 0.0
+    padding: Padding = "same"
+    pairs: bool = True
+    window: int = 2
+    scales: tuple[float, ...] | Literal["auto"] = (1.0,)
+    n_words: int | Literal["auto"] = 1000
+    encoding: Encoding = "vq"
+    n_neighbors: int = 5
+    sharpness: float = 10.0
+    partition: Partition | Literal["auto"] = "pyramid"
+    pooling: Pooling = "max"
+    projection: ProjectionName | None = "random"
+    n_components: int = 3000
+    n_samples: int = 100_000
+    max_side: int | None = 150
+
+    def chain_settings(self) -> ChainSettings:
+        """The parameters of the chain alone."""
+        return ChainSettings(**{f.name: getattr(self, f.name) for f in fields(ChainSettings)})
+
+    def check(self) -> None:
+        """ValueError, naming the parameter, if one cannot be used."""
+        resolved = self.without_auto()
+        for name, minimum in _MINIMUM.items():
+            value = getattr(resolved, name)
+            self._require(name, _is_integer(value, minimum), f"an integer of {minimum} or more")
+        for name, choices in _ONE_OF.items():
+            listed = "one of " + ", ".join(map(repr, choices))
+            value = getattr(self, name)
+            self._require(name, any(value is c or value == c for c in choices), listed)
+        floor = resolved.floor
+        self._require("floor", _is_number(floor) and float(floor) >= 0, 'zero or more, or "auto"')
+        positive = _is_number(self.sharpness) and self.sharpness > 0
+        self._require("sharpness", positive, "above zero")
+        fine = self.max_side is None or _is_integer(self.max_side, 1)
+        self._require("max_side", fine, "None or a number of pixels")
+        scales: Any = self.scales
+        fine = isinstance(scales, tuple | list) and len(scales) > 0
+        fine = fine and all(_is_number(scale) and 0 < scale <= 4 for scale in scales)
+        message = 'factors above 0 and up to 4, such as (1.0, 0.5), or "auto"'
+        self._require("scales", fine or scales == "auto", message)
+        partition_levels(resolved.partition, (64, 64))  # type: ignore[arg-type]
+        if self.encoding != "vq" and self.n_neighbors > resolved.n_words:  # type: ignore[operator]
+            raise ValueError(f"n_neighbors={self.n_neighbors} exceeds n_words={self.n_words}")
+
+    def _require(self, name: str, fine: bool, wanted: str) -> None:
+        if not fine:
+            raise ValueError(f"{name} must be {wanted}, got {getattr(self, name)!r}")
+
+    def without_auto(self) -> ChainSettings:
+        """With the usual value for each parameter that is "auto", but for the scales."""
+        usual = {"floor": FLOORS[0], "partition": PARTITIONS[0], "n_words": WORD_COUNTS[0]}
+        given: dict[str, Any] = {n: v for n, v in usual.items() if getattr(self, n) == "auto"}
+        return replace(self.chain_settings(), **given)
+
+
+def _is_integer(value: Any, minimum: int) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= minimum
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
