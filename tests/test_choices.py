@@ -1,13 +1,15 @@
-"""What held-out images choose, and groups of images that are held out together."""
+"""Settings chosen by validation, and groups of images that are held out together."""
 
 import numpy as np
 import pytest
 
 import midfea
 from midfea import MidFea, MidFeaClassifier, MidFeaRegressor
-from midfea.estimators import choices, finetuned, presets
-from midfea.learning import svm as linear_svm
-from midfea.pictures.images import Images
+from midfea.engines import EngineSettings
+from midfea.learning.choices import ChoiceSettings, Trials, sample_classes
+from midfea.learning.network.head import CHANGE_IN_PLACE
+from midfea.pictures.images import Images, Pictures
+from small import FEW_STEPS
 
 SMALL = {"preset": "fast", "n_words": 40, "n_samples": 4000, "random_state": 0}
 
@@ -26,14 +28,26 @@ def faint_texture(n=48):
     return images, y
 
 
+def trials(images, y, groups=None, **rules):
+    pictures = Pictures(Images(images), 150)
+    return Trials(pictures, np.asarray(y), groups, EngineSettings(), 2, 0, ChoiceSettings(**rules))
+
+
+def choose(images, y, groups=None, settings=SMALL, **rules):
+    return trials(images, y, groups, **rules).choose(MidFeaClassifier(**settings).chain_settings())
+
+
 @pytest.mark.parametrize("floors", [(0.0, 0.5), (0.5, 0.0)])
-def test_held_out_images_decide(monkeypatch, floors):
-    monkeypatch.setitem(choices.CHOICES, "floor", floors)  # in both orders: no tie
+def test_validation_decides_in_both_orders(floors):
+    assert choose(*faint_texture(), floors=floors).settings.floor == 0.0
+
+
+def test_the_chosen_settings_are_the_models():
     images, y = faint_texture()
     model = MidFeaClassifier(**SMALL).fit(images, y)
-    assert model.floor == "cv"
+    assert model.floor == "auto"
     assert model.settings_["floor"] == 0.0
-    chosen = {name: model.settings_[name] for name in choices.CHOICES}
+    chosen = {name: model.settings_[name] for name in ("floor", "partition")}
     same = MidFeaClassifier(**SMALL, **chosen).fit(images, y)
     np.testing.assert_array_equal(model.decision_function(images), same.decision_function(images))
 
@@ -52,26 +66,26 @@ def crosses(apart, spread, n=48):
 
 def test_things_in_place():
     """A grid is far better where small differences of places count, no better where a pyramid does."""
-    model = MidFeaClassifier(**SMALL)
-    found = [choices.choose(model, Images(images), y) for images, y in (crosses(7, 3), crosses(10, 5))]
-    assert found[0].settings["partition"] == (6, 6) and found[0].in_place
-    assert not found[1].in_place
-    images, y = crosses(8, 2)  # all are told, by a pyramid too
-    assert choices.choose(model, Images(images), y) == (
-        {"floor": 0.0, "partition": "overlapping pyramid"},
-        False,
-    )
+    close, far = choose(*crosses(7, 3)), choose(*crosses(10, 5))
+    assert close.settings.partition == (6, 6) and close.in_place
+    assert not far.in_place
+    easy = choose(*crosses(8, 2))  # all are correct with a pyramid, too
+    assert (easy.settings.floor, easy.settings.partition) == (0.0, "overlapping pyramid")
+    assert not easy.in_place
 
 
 @pytest.mark.parametrize("in_place", [True, False])
-def test_copies_of_things_in_place_are_hardly_moved(few_steps, monkeypatch, in_place):
-    from midfea.learning.network import training as finetune
+def test_images_of_things_in_place_are_hardly_moved(monkeypatch, in_place):
+    pytest.importorskip("torch")
+    from midfea.learning.network import training
 
-    augmented, moves = finetune.augmented, set()
-    monkeypatch.setattr(finetune, "augmented", lambda *given: moves.add(given[3]) or augmented(*given))
-    model = MidFeaClassifier(**SMALL, finetune=True)
+    augment, moves = training.augment, set()
+    monkeypatch.setattr(
+        training, "augment", lambda *given: moves.add(given[1].moves) or augment(*given)
+    )
+    model = MidFeaClassifier(**SMALL, finetune=True, network=FEW_STEPS)
     model.fit(*(crosses(7, 3) if in_place else crosses(10, 5)))
-    assert moves == {finetuned.MOVES_IN_PLACE if in_place else 1.0}
+    assert moves == {CHANGE_IN_PLACE if in_place else 1.0}
 
 
 def test_without_classes_there_is_none(tmp_path):
@@ -81,23 +95,12 @@ def test_without_classes_there_is_none(tmp_path):
     features.save(tmp_path / "features.midfea")
     assert midfea.load(tmp_path / "features.midfea").settings_["floor"] == 0
     assert MidFeaRegressor(**SMALL).fit(images, y).settings_["floor"] == 0
-    with pytest.raises(ValueError, match='floor must be zero or more, or "cv"'):
+    with pytest.raises(ValueError, match='floor must be zero or more, or "auto"'):
         MidFea(**SMALL | {"floor": "some"}).fit(images)
 
 
-def test_groups_are_held_out_whole():
-    y = np.arange(60) % 3
-    groups = np.repeat(np.arange(20), 3)
-    found = linear_svm.folds(y, 4, 0, groups)
-    assert len(found) == 4
-    for train, test in found:
-        assert not set(groups[train]) & set(groups[test])
-    assert sorted(np.concatenate([test for _, test in found])) == list(range(60))
-    assert linear_svm.folds(y, 4, 0, np.zeros(60)) == []
-
-
 def test_groups_tell_of_new_groups():
-    """The same noise in all images of a group: known groups are told by it, new ones are not."""
+    """The same noise in all images of a group: it gives known groups away, and not new ones."""
     rng = np.random.RandomState(0)
     groups = np.repeat(np.arange(12), 4)
     y = groups % 2
@@ -106,13 +109,13 @@ def test_groups_tell_of_new_groups():
         np.clip(looks[g] + rng.randint(-20, 20, size=(40, 40)), 0, 255).astype(np.uint8) for g in groups
     ]
     model = MidFeaClassifier(**SMALL | {"floor": 0.0})
-    assert model.fit(images, y).cv_accuracy_ > 0.9
-    assert model.fit(images, y, groups=groups).cv_accuracy_ < 0.8
+    assert model.fit(images, y).validation_.accuracy > 0.9
+    assert model.fit(images, y, groups=groups).validation_.accuracy < 0.8
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         model.fit(images, y, groups=groups[:-1])
-    for chosen in (choices.choose(model, Images(images), y, g) for g in (None, groups)):
-        assert chosen.settings["partition"] in choices.CHOICES["partition"]
-        assert "floor" not in chosen.settings
+    for given in (None, groups):
+        chosen = choose(images, y, given, SMALL | {"floor": 0.0}).settings
+        assert chosen.partition in ChoiceSettings().partitions and chosen.floor == 0.0
 
 
 @pytest.mark.parametrize(("side", "scales"), [(60, (1.0,)), (140, (1.0, 0.5)), (400, (1.0, 0.5))])
@@ -124,68 +127,60 @@ def test_large_images_are_seen_twice(side, scales):
 
 
 def test_chosen_with_as_many_images_of_a_class_as_there_are():
+    rules = ChoiceSettings()
     y = np.repeat(np.arange(100), 19)
-    some = choices.drawn(y, seed=0)
-    counts = np.bincount(y[some])
-    assert set(counts) == {0, 19}
-    assert choices.N_IMAGES <= len(some) < choices.N_IMAGES + 19
-    assert (some == choices.drawn(y, seed=0)).all() and set(some) != set(choices.drawn(y, seed=1))
+    sample = sample_classes(y, 0, rules)
+    assert set(np.bincount(y[sample])) == {0, 19}
+    assert rules.n_images <= len(sample) < rules.n_images + 19
+    assert (sample == sample_classes(y, 0, rules)).all()
+    assert set(sample) != set(sample_classes(y, 1, rules))
     two = np.repeat([0, 1], 2000)
-    assert set(np.bincount(two[choices.drawn(two, seed=0)])) == {choices.N_IMAGES // 2}
-    few = np.repeat([0, 1], [3, 1])
-    assert (choices.drawn(few, seed=0) == np.arange(4)).all()
+    assert set(np.bincount(two[sample_classes(two, 0, rules)])) == {rules.n_images // 2}
+    assert (sample_classes(np.repeat([0, 1], [3, 1]), 0, rules) == np.arange(4)).all()
 
 
-@pytest.mark.parametrize(("clearly", "n_words"), [(1e9, 60), (0.0, 30)])
-def test_more_words_if_held_out_images_say_so(monkeypatch, clearly, n_words):
-    """The model is the one that has so many words from the start."""
-    monkeypatch.setattr(presets, "WORDS", (30, 60))
-    monkeypatch.setattr(choices, "WORDS", (30, 60))
+@pytest.mark.parametrize(("gain", "n_words"), [(-1e9, 60), (1.0, 30)])
+def test_more_words_if_validation_favours_them(gain, n_words):
+    """The extractor is the one that has so many words from the start."""
     images, y = crosses(7, 3)
-    settings = SMALL | {"floor": 0.0, "partition": (6, 6), "finetune": False}
-    monkeypatch.setattr(choices, "CLEARLY", clearly)
-    model = MidFeaClassifier(**settings | {"n_words": "cv"}).fit(images, y)
-    assert model.n_words == "cv" and model.settings_["n_words"] == len(model.codebook_) == n_words
-    same = MidFeaClassifier(**settings | {"n_words": n_words}).fit(images, y)
-    np.testing.assert_array_equal(model.decision_function(images), same.decision_function(images))
+    given = SMALL | {"floor": 0.0, "partition": (6, 6)}
+    settings = [MidFeaClassifier(**given | {"n_words": n}).chain_settings() for n in ("auto", n_words)]
+    rules = {"word_counts": (30, 60), "min_relative_gain": gain}
+    chosen, same = (
+        trials(images, y, **rules).learn(each, np.random.RandomState(0)) for each in settings
+    )
+    assert len(chosen[0].chain.words) == n_words
+    np.testing.assert_array_equal(chosen[1], same[1])
 
 
-def test_more_words_must_be_affordable(monkeypatch):
+def test_more_words_must_fit():
     images, y = crosses(7, 3)  # 48 images of 60x60 pixels
-    model = MidFeaClassifier(**SMALL, partition=(6, 6), floor=0.0).fit(images, y)
 
-    def affords(n_words):
-        return choices.affords(n_words, model, Images(images), y)
+    def can_try(n_words, n_samples=10**6, **rules):
+        return trials(images, y, **rules).can_try(n_words, 36, n_samples)
 
-    assert affords(4000) and not affords(4001)  # n_samples
-    model.n_samples = 10**6
-    assert affords(48 * 60 * 60 // 32) and not affords(48 * 60 * 60 // 32 + 1)
-    for bound, n in (("MOST_FEATURES", 48), ("MOST_WEIGHTS", 4)):
-        with monkeypatch.context() as patched:
-            patched.setattr(choices, bound, n * 36 * 40)
-            assert affords(40) and not affords(41)
-    monkeypatch.setattr(choices, "SMALL", 60)
-    assert not affords(40)
+    assert can_try(4000, 4000) and not can_try(4001, 4000)
+    n_descriptors = 48 * 60 * 60 // 32
+    assert can_try(n_descriptors) and not can_try(n_descriptors + 1)
+    for bound, n in (("max_features", 48), ("max_weights", 4)):
+        limit = {bound: n * 36 * 40}
+        assert can_try(40, **limit) and not can_try(41, **limit)
+    assert not can_try(40, max_side_for_more_words=60)
 
 
 @pytest.mark.parametrize(("n", "side"), [(1000, 24), (350, 40), (170, 56)])
-def test_affordable_words_can_be_learned(n, side):
+def test_words_that_may_be_tried_can_be_learned(n, side):
     """Descriptors are enough, however many of them lie at borders."""
     images = list(np.random.RandomState(0).randint(256, size=(n, side, side)).astype(np.uint8))
-    model = MidFeaClassifier(
-        preset="best", finetune=False, n_words=20, n_samples=100_000, random_state=0
-    )
-    model.n_cells_ = 1
-    n_words = next(
-        w for w in (16384, 8192) if choices.affords(w, model, Images(images), np.arange(n) % 2)
-    )
+    tried = trials(images, np.arange(n) % 2)
+    n_words = next(w for w in (16384, 8192) if tried.can_try(w, 1, 100_000))
     small = MidFea(n_filters=2, pairs=False, window=4, projection=None, random_state=0)
     with pytest.raises(ValueError, match=f"{10**6} words cannot be learned from (\\d+) ") as error:
         small.set_params(n_words=10**6).fit(images)
     assert int(str(error.value).split(" from ")[1].split()[0]) >= n_words
 
 
-@pytest.mark.parametrize("n_words", ["auto", 0, 2.5, None])
-def test_words_are_a_number_or_chosen(n_words):
-    with pytest.raises(ValueError, match='n_words must be an integer of 1 or more, or "cv"'):
+@pytest.mark.parametrize("n_words", ["cv", 0, 2.5, None])
+def test_words_are_a_number_or_auto(n_words):
+    with pytest.raises(ValueError, match="n_words must be an integer of 1 or more"):
         MidFea(n_words=n_words).fit(crosses(7, 3)[0])

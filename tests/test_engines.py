@@ -8,8 +8,7 @@ import pytest
 
 from midfea import MidFea, stages
 from midfea.engines import Chain, get_engine
-from midfea.engines.cpu import engine as cpu
-from midfea.pictures.images import Images
+from midfea.pictures.images import Images, Pictures
 from ties import exact_descriptors, exactly_nearest, tied_words
 
 CHAINS = {
@@ -23,14 +22,31 @@ CHAINS = {
 }
 
 
+PLAIN = {
+    "codebook": None,
+    "rectify": True,
+    "floor": 0.0,
+    "padding": "valid",
+    "pairs": True,
+    "window": 2,
+    "scales": (1.0,),
+    "encoding": "vq",
+    "n_neighbors": 5,
+    "sharpness": 10.0,
+    "partition": "pyramid",
+    "pooling": "max",
+}
+
+
 def make_chain(images, **options):
     filters = stages.learn_filters(images, 9, 7, n_patches=5000, random_state=0)
-    chain = Chain(filters, **options)
+    chain = Chain(filters=filters, **PLAIN | options)
+    reference = get_engine("reference").prepare(chain)
     descriptors = np.concatenate(
-        [get_engine("reference").describe(i, chain).reshape(-1, chain.n_components) for i in images]
+        [reference.descriptors(i).reshape(-1, chain.n_components) for i in images]
     )
     codebook = stages.kmeans(descriptors, 60, max_iter=5, random_state=0)
-    return Chain(filters, codebook, **options)
+    return dataclasses.replace(chain, codebook=codebook)
 
 
 def assert_same_words(mine, theirs, descriptors, codebook):
@@ -44,22 +60,21 @@ def assert_same_words(mine, theirs, descriptors, codebook):
 
 
 def compare(images, chain):
-    reference, cpu = get_engine("reference"), get_engine("cpu")
+    reference, cpu = (get_engine(name).prepare(chain) for name in ("reference", "cpu"))
     for image in images:
-        plain = reference.describe(image, chain)
-        np.testing.assert_allclose(cpu.describe(image, chain), plain, atol=1e-5)
-        nearest = chain if chain.encoding == "vq" else Chain(chain.filters, chain.codebook)
-        words, _ = cpu.encode(plain, nearest)
-        assert_same_words(words, reference.encode(plain, nearest)[0], plain, chain.codebook)
+        plain = reference.descriptors(image)
+        np.testing.assert_allclose(cpu.descriptors(image), plain, atol=1e-5)
+        words = cpu.index.nearest(plain.reshape(-1, plain.shape[-1]))
+        assert_same_words(words, stages.quantize(plain, chain.codebook), plain, chain.codebook)
 
 
 @pytest.mark.parametrize("name", CHAINS)
 def test_cpu_equals_reference(mixed_images, name):
     chain = make_chain(mixed_images, **CHAINS[name])
     compare(mixed_images, chain)
+    reference, cpu = (get_engine(name).prepare(chain) for name in ("reference", "cpu"))
     for image in mixed_images:
-        mine = get_engine("cpu").pooled(image, chain)
-        plain = get_engine("reference").pooled(image, chain)
+        mine, plain = cpu.pooled(image), reference.pooled(image)
         # A tie decided the other way changes single entries; nothing else may differ.
         assert (np.abs(mine - plain) > 1e-3).mean() < 0.002
         assert mine.dtype == plain.dtype == np.float32
@@ -70,9 +85,9 @@ def test_other_pixel_types(mixed_images, dtype):
     images = [(image / 255).astype(dtype) if dtype != np.uint16 else image.astype(dtype) * 257
               for image in mixed_images]  # fmt: skip
     chain = make_chain(images)
+    reference, cpu = (get_engine(name).prepare(chain) for name in ("reference", "cpu"))
     for image in images:
-        plain = get_engine("reference").describe(image, chain)
-        mine = get_engine("cpu").describe(image, chain)
+        plain, mine = reference.descriptors(image), cpu.descriptors(image)
         # Not exact as for 8-bit pixels: faint texture may be rounded differently here and there.
         assert np.quantile(np.abs(mine - plain), 0.999) < 1e-3
 
@@ -90,28 +105,31 @@ def test_near_ties_are_decided_as_exact_arithmetic_does(mixed_images, options):
     undecided = 0
     filters = stages.learn_filters(mixed_images, 7, 5, n_patches=5000, random_state=0)
     for image in mixed_images:
-        chain = Chain(filters, **options)
+        chain = Chain(filters=filters, **PLAIN | options)
         points = exact_descriptors(image, chain)
         chain = dataclasses.replace(chain, codebook=tied_words(points, chain.n_nearest))
-        exact = np.sort(exactly_nearest(points, chain.words(), chain.n_nearest), axis=1)
-        in_float32 = get_engine("cpu").encode(get_engine("cpu").describe(image, chain), chain)[0]
-        undecided += (np.sort(in_float32.reshape(exact.shape), axis=1) != exact).any(axis=1).sum()
-        words, _ = get_engine("cpu").codes(image, chain)
-        np.testing.assert_array_equal(np.sort(words.reshape(exact.shape), axis=1), exact)
+        exact = np.sort(exactly_nearest(points, chain.words, chain.n_nearest), axis=1)
+        cpu = get_engine("cpu").prepare(chain)
+        flat = cpu.descriptors(image).reshape(len(points), -1)
+        in_float32 = cpu.index.nearest(flat, chain.n_nearest)
+        undecided += (np.sort(in_float32, axis=1) != exact).any(axis=1).sum()
+        [(_, codes)] = cpu.codes_by_scale(image)
+        np.testing.assert_array_equal(np.sort(codes.words.reshape(exact.shape), axis=1), exact)
     assert undecided > 10  # there is something to get wrong
 
 
 @pytest.mark.data
 def test_cpu_equals_reference_on_real_images(data_dir):
-    """Must show: maps and descriptors to 1e-5, words equal except ties within 1e-5."""
+    """Maps and descriptors to 1e-5, words equal except ties within 1e-5."""
     folder = data_dir / "caltech101" / "101_ObjectCategories"
     paths = [str(next(c.glob("*0001.jpg"))) for c in sorted(folder.iterdir())][::4]
     model = MidFea(n_words=500, projection=None, random_state=0, n_samples=20_000).fit(paths)
-    chain = model._chain
-    images = [Images(paths).grey(i, 150) for i in range(len(paths))]
+    chain = model.extractor_.chain
+    images = [picture.grey for picture in Pictures(Images(paths), 150)]
+    cpu = get_engine("cpu").prepare(dataclasses.replace(chain, padding="valid"))
     for image in images:
         maps = stages.max_pool_3d(stages.soft_convolution(image, chain.filters), pairs=False)
-        fused = cpu.pooled_maps(image, dataclasses.replace(chain, padding="valid"))
+        fused = cpu.pooled_maps(image)
         np.testing.assert_allclose(fused.transpose(1, 2, 0), maps, atol=1e-5)
     compare(images, chain)
 
@@ -126,10 +144,10 @@ def test_memory_is_not_descriptors_times_words():
     rng = np.random.RandomState(0)
     codebook = rng.rand(5000, 16).astype(np.float32)
     descriptors = rng.rand(10_000, 16).astype(np.float32)
-    chain = Chain(rng.rand(2, 3, 3).astype(np.float32), codebook)
-    get_engine("cpu").encode(descriptors[:10], chain)
+    search = get_engine("cpu").search(codebook)
+    search(descriptors[:10])
     tracemalloc.start()
-    get_engine("cpu").encode(descriptors, chain)
+    search(descriptors)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 20e6

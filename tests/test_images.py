@@ -1,10 +1,15 @@
 """What users hand over as images: everything sensible works, the rest is refused clearly."""
 
+import pickle
+
 import numpy as np
 import pytest
 from PIL import Image
 
-from midfea.pictures.images import ImageError, Images, fit_within, read_image, rescale, to_grey
+from midfea.pictures.images import Images, Pictures
+from midfea.pictures.picture import Picture, make_picture, to_grey
+from midfea.pictures.reading import ImageError, read_image
+from midfea.pictures.resize import fit_within, resize, weights
 
 RGB = np.random.RandomState(0).randint(0, 256, (20, 30, 3)).astype(np.uint8)
 
@@ -23,7 +28,7 @@ def test_kinds_of_png(tmp_path, mode):
         image = image.convert(mode)
     path = tmp_path / ("x.tiff" if mode == "CMYK" else "x.png")
     (image.convert("CMYK") if mode == "CMYK" else image).save(path)
-    grey = Images([path]).grey(0)
+    grey = Images([path]).picture(0, None, 1).grey
     assert grey.shape == (20, 30)
     expected = to_grey(RGB).astype(float)
     grey = grey / 257 if mode == "I;16" else grey.astype(float)
@@ -55,10 +60,67 @@ def test_resizing():
     assert fit_within(image, 30) is image
     assert fit_within(image, None) is image
     assert fit_within(image, 15).shape == (10, 15)
-    assert fit_within(image, 15).dtype == np.uint8
-    assert rescale(image.astype(np.float32), 0.5).dtype == np.float32
+    assert fit_within(image, 15).dtype == np.float32
     constant = np.full((30, 30), 7, dtype=np.uint8)
-    assert (rescale(constant, 0.37) == 7).all()
+    assert (resize(constant, (11, 17)) == 7).all()
+
+
+SHAPES = [((20, 30), (10, 15)), ((30, 20), (64, 64)), ((61, 47), (20, 46)), ((300, 40), (100, 13))]
+
+
+@pytest.mark.parametrize(("before", "after"), SHAPES)
+def test_resize_is_its_weight_matrices(before, after):
+    """And Pillow's area-weighted resizing of floats, which we do not depend on."""
+    image = np.random.RandomState(0).randint(256, size=before).astype(np.uint8)
+    rows, columns = (weights(b, a).toarray() for b, a in zip(before, after, strict=True))
+    np.testing.assert_allclose(rows.sum(axis=1), 1)
+    mine = resize(image, after)
+    np.testing.assert_allclose(mine, rows @ image @ columns.T, atol=1e-4)
+    theirs = Image.fromarray(image.astype(np.float32)).resize(after[::-1], Image.Resampling.BILINEAR)
+    np.testing.assert_allclose(mine, np.asarray(theirs), atol=1e-3)
+
+
+def test_large_images_are_resized_in_parts():
+    image = np.random.RandomState(0).randint(256, size=(1700, 1300)).astype(np.uint8)
+    rows, columns = weights(1700, 150), weights(1300, 115)
+    np.testing.assert_allclose(resize(image, (150, 115)), rows @ image @ columns.T, atol=1e-4)
+
+
+def test_rounded_resizing_of_format_1_is_pillows():
+    image = np.random.RandomState(0).randint(256, size=(90, 200)).astype(np.uint8)
+    theirs = Image.fromarray(image).resize((150, 68), Image.Resampling.BILINEAR)
+    np.testing.assert_array_equal(resize(image, (68, 150), rounded=True), np.asarray(theirs))
+
+
+def test_dark_photographs_keep_their_grey_values():
+    dark = np.random.RandomState(0).randint(4, size=(100, 100)).astype(np.uint8)
+    assert len(np.unique(resize(dark, (50, 50)))) > 20
+    assert len(np.unique(resize(dark, (50, 50), rounded=True))) <= 4
+
+
+def test_pictures_keep_their_colours_through_pickling_and_joblib():
+    picture = make_picture(RGB, 15)
+    assert [plane.shape for plane in picture.colours] == [(10, 15)] * 2
+    again = pickle.loads(pickle.dumps(picture))
+    np.testing.assert_array_equal(again.colours[0], picture.colours[0])
+    assert again.digest() == picture.digest() != make_picture(to_grey(RGB), 15).digest()
+    np.testing.assert_array_equal(np.asarray(picture), picture.grey)
+    assert make_picture(RGB, None).within(15).digest() == picture.digest()
+
+
+def test_each_file_is_decoded_once_while_memory_lasts(tmp_path):
+    for i in range(3):
+        Image.fromarray(RGB).save(tmp_path / f"{i}.png")
+    files = Images([tmp_path / f"{i}.png" for i in range(3)])
+    kept, not_kept = Pictures(files, 20), Pictures(files, 20, max_kept_bytes=0)
+    assert kept[1] is kept[1]
+    assert not_kept[1] is not not_kept[1]
+
+
+def test_too_small_images_are_named_with_their_own_size():
+    with pytest.raises(ImageError, match=r"image 0 has 1500x10 pixels, 150x1 as the model sees it"):
+        Images([np.zeros((1500, 10))]).picture(0, 150, 7)
+    assert isinstance(Images([Picture(to_grey(RGB))]).picture(0, None, 7), Picture)
 
 
 @pytest.mark.parametrize(
@@ -88,7 +150,7 @@ def test_missing_pixels(bad):
     image = np.zeros((20, 20))
     image[3, 3] = bad
     with pytest.raises(ImageError, match="image 1 contains NaN or infinity"):
-        Images([np.zeros((20, 20)), image]).grey(1)
+        Images([np.zeros((20, 20)), image]).picture(1, None, 1)
 
 
 def test_damaged_files(tmp_path):
@@ -100,4 +162,4 @@ def test_damaged_files(tmp_path):
     text.write_text("this is no image")
     for path in (cut, text):
         with pytest.raises(ImageError, match=f"{path.name}: not a readable image"):
-            Images([path]).grey(0)
+            Images([path]).picture(0, None, 1)
