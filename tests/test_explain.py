@@ -218,19 +218,19 @@ def on_disk(few, tmp_path_factory):
     return root
 
 
-def test_command_writes_a_picture_and_a_page(on_disk):
+def test_command_writes_a_drawing_and_a_page(on_disk):
     for name in ("new.png.png", "page.html"):
         options = ("-o", on_disk / name, "--photos", on_disk / "photos", "--label", "pits")
         result = midfea("explain", on_disk / "model.midfea", on_disk / "new.png", *options)
         assert result.returncode == 0, result.stderr
         assert "Decision value for pits: " in result.stdout
-    with Image.open(on_disk / "new.png.png") as picture:
-        assert picture.format == "PNG"
-        assert len(np.unique(np.asarray(picture.convert("L")))) > 50
+    with Image.open(on_disk / "new.png.png") as drawing:
+        assert drawing.format == "PNG"
+        assert len(np.unique(np.asarray(drawing.convert("L")))) > 50
     page = (on_disk / "page.html").read_text()
     assert page.count("data:image/") > 10
-    assert "Neurons that fired" in page
-    assert "The training images most like it" in page
+    assert "Active neurons" in page
+    assert "The most similar training images" in page
     assert "http" not in page
     assert "(0.00)" in page  # the image itself was among those of training
 

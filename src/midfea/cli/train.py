@@ -92,17 +92,15 @@ def train(
         warn("how good the model is cannot be said: every class has one image only")
     print(f"Model: {output} ({output.stat().st_size / 1e6:.1f} MB)")
     if report is not None:
-        from midfea.report import Answers, Facts, write_report
+        import numpy as np
 
-        answers = Answers(
-            labels=data.target[found.indices],
-            predicted=model.classes_[found.predicted],
-            classes=model.classes_,
-            probabilities=found.probabilities,
-            images=[data.images[i] for i in found.indices],
-            thumbnails=[data.thumbnails[i] for i in found.indices],
-            names=[str(data.paths[i].relative_to(folder)) for i in found.indices],
-        )
+        from midfea.learning.predictions import Predictions
+        from midfea.learning.validation import learning_curve
+        from midfea.report import Facts, Gallery, write_report
+
+        predictions = Predictions(model.classes_, found.labels, found.predicted, found.probabilities)
+        names = [str(path.relative_to(folder)) for path in data.paths]
+        gallery = Gallery(data.images, data.thumbnails, names).take(found.indices)
         facts = Facts(
             title=folder.resolve().name,
             interval=found.interval,
@@ -111,7 +109,9 @@ def train(
             seed=seed,
         )
         with progress_bars():
-            write_report(report, model, answers, facts, training_labels=data.target)
+            y = np.searchsorted(model.classes_, data.target)
+            curve = learning_curve(model.training_features_, y, model.C_, seed)
+            write_report(report, model, predictions, gallery, facts, curve)
         print(f"Report: {report}")
 
 

@@ -19,13 +19,14 @@ class HeldOut(NamedTuple):
     """Answers for training images by models that did not see them.
 
     indices : of the images that were held out
-    predicted : class numbers for those
+    labels, predicted : class numbers for those
     probabilities : (len(indices), n_classes); NaN if not known
     interval : for the accuracy of the model on new images
     how : in words
     """
 
     indices: NDArray[np.intp]
+    labels: NDArray[np.intp]
     predicted: NDArray[np.intp]
     probabilities: NDArray[np.float64]
     interval: Interval
@@ -47,14 +48,19 @@ def held_out_answers(model: Any, labels: Any, seed: int, copies: Sequence[Any] |
         indices = np.flatnonzero(np.isfinite(scores[:, 0]))
         probabilities = linear_svm.probabilities(scores[indices], model.temperature_)
         predicted = scores[indices].argmax(axis=1)
-        how = f"each of {len(indices)} images told by a model trained without it, in {n_folds} folds"
+        how = f"each of {len(indices)} images predicted by a model trained without it, {n_folds} folds"
     else:
         indices, probabilities = model.held_out_, model.held_out_probabilities_[model.held_out_]
         predicted = np.searchsorted(model.classes_, model.held_out_predictions_[indices])
         tuned = model.network_ is not None
         n_folds, n_used = (N_TUNED_FOLDS, 1) if tuned else (N_FITTED_FOLDS, N_FITTED_FOLDS)
-        how = f"{len(indices)} images told by a model trained without them"
+        how = f"{len(indices)} images predicted by a model trained without them"
     right = int((predicted == y[indices]).sum())
     return HeldOut(
-        indices, predicted, probabilities, cross_validated(right, len(indices), n_folds, n_used), how
+        indices,
+        y[indices],
+        predicted,
+        probabilities,
+        cross_validated(right, len(indices), n_folds, n_used),
+        how,
     )
