@@ -4,6 +4,7 @@ import base64
 import io
 import json
 import math
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
@@ -12,13 +13,12 @@ from PIL import Image
 from scipy.stats import binom, binomtest
 
 from midfea import MidFeaClassifier
+from midfea.learning.curve import SHARES, LearningCurve, learning_curve
 from midfea.learning.interval import cross_validated, wilson
 from midfea.learning.predictions import Predictions
-from midfea.learning.validation import SHARES, LearningCurve, deal, held_out_scores, learning_curve
 from midfea.pictures.thumbnails import SIDE, thumbnail
 from midfea.report import Facts, Gallery, write_report
 from midfea.report.gallery import chosen_images
-from midfea.report.held_out import held_out_answers
 from midfea.view.charts import curve_drawing, headline, verdict
 
 STRANGE = "<b>x</b> & 'y' \"z\""
@@ -54,7 +54,7 @@ def test_nothing_held_out_says_nothing():
 
 
 def test_folds_widen_the_interval_as_nadeau_and_bengio_say():
-    plain, folds = wilson(930, 1000), cross_validated(930, 1000, 10)
+    plain, folds = wilson(930, 1000), cross_validated(930, 1000, 10, 10)
     assert folds.accuracy == pytest.approx(plain.accuracy)
     assert folds.low < plain.low < plain.high < folds.high
     widths = (folds.high - folds.low) / (plain.high - plain.low)
@@ -65,48 +65,15 @@ def test_folds_widen_the_interval_as_nadeau_and_bengio_say():
     assert (quarter.low, quarter.high) == (same.low, same.high)
 
 
-# -- held-out answers --------------------------------------------------------------------------------
-
-
-def test_every_class_is_dealt_out_evenly_and_copies_stay_together():
-    y = np.repeat(np.arange(4), [40, 7, 2, 1])
-    copies = np.arange(len(y))
-    copies[[3, 8, 21]] = 3
-    fold = deal(y, 10, 0, copies)
-    assert len({fold[i] for i in (3, 8, 21)}) == 1
-    assert fold[-1] == -1  # nothing to learn this class from, were it held out
-    for label, least, most in ((0, 3, 6), (1, 0, 1), (2, 0, 1)):
-        counts = np.bincount(fold[y == label], minlength=10)
-        assert least <= counts.min()
-        assert counts.max() <= most
-    np.testing.assert_array_equal(fold, deal(y, 10, 0, copies))
-
-
-def test_held_out_scores_come_from_svms_without_the_sample(rng_features):
-    from midfea.learning.svm import fit_linear_svm
-
-    x, y = rng_features
-    scores = held_out_scores(x, y, 1.0, seed=0, n_folds=4)
-    fold = deal(y, 4, 0)
-    for i in range(4):
-        weights, intercepts = fit_linear_svm(x[fold != i], y[fold != i], 1.0)
-        expected = x[fold == i] @ weights + intercepts
-        np.testing.assert_allclose(scores[fold == i], expected, atol=0.02)
-
-
-def test_scores_without_a_shared_gram_matrix_are_the_same(rng_features, monkeypatch):
-    x, y = rng_features
-    shared = held_out_scores(x, y, 1.0, seed=0, n_folds=5)
-    monkeypatch.setattr("midfea.learning.validation.GRAM_LIMIT", 10)
-    np.testing.assert_allclose(held_out_scores(x, y, 1.0, seed=0, n_folds=5), shared, atol=0.02)
+# -- the learning curve ------------------------------------------------------------------------------
 
 
 @pytest.fixture
 def rng_features():
     rng = np.random.RandomState(0)
     y = np.repeat(np.arange(3), 40)
-    centres = rng.normal(size=(3, 30))
-    return (centres[y] + 1.5 * rng.normal(size=(120, 30))).astype(np.float32), y
+    centres = rng.normal(size=(3, 300))
+    return (centres[y] + 5 * rng.normal(size=(120, 300))).astype(np.float32), y
 
 
 def test_learning_curve_rises_with_the_images_and_repeats(rng_features):
@@ -130,11 +97,10 @@ def test_the_verdict_on_more_images():
 
 
 def test_labels_without_meaning_promise_chance_only(rng_features):
-    """What is held out stays unseen: shuffled labels cannot be told."""
+    """What is held out stays unseen: shuffled labels cannot be learned."""
     x, y = rng_features
     shuffled = np.random.RandomState(1).permutation(y)
-    answers = held_out_scores(x, shuffled, 1.0, seed=0, n_folds=5).argmax(axis=1)
-    assert (answers == shuffled).mean() < 0.5
+    assert max(learning_curve(x, shuffled, 1.0, seed=0).accuracies) < 0.5
 
 
 # -- the page ------------------------------------------------------------------------------------------
@@ -174,27 +140,28 @@ class Page(HTMLParser):
 def fitted(surfaces):
     images, labels = surfaces
     labels = np.where(labels == "pits", STRANGE, labels)
-    model = MidFeaClassifier(preset="fast", n_words=40, n_samples=4000, selectivity=4, random_state=0)
-    model.keep_features = True
+    settings = {"preset": "fast", "n_words": 40, "n_samples": 4000, "selectivity": 4, "random_state": 0}
+    model = MidFeaClassifier(**settings, keep_features=True)
     return model.fit(list(images), labels), images, labels
 
 
 @pytest.fixture(scope="module")
 def report(fitted, tmp_path_factory):
     model, images, labels = fitted
-    found = held_out_answers(model, labels, 0)
-    predicted = found.predicted.copy()
+    validation = model.validation_
+    predicted = validation.predicted.copy()
     predicted[:3] = 2  # some mistakes, whatever the model predicts
     predicted[-3:] = 0
-    predictions = Predictions(model.classes_, found.labels, predicted, found.probabilities)
+    predictions = replace(Predictions.of_validation(validation, model.classes_), predicted=predicted)
     gallery = Gallery(
         images=images,
         thumbnails=[thumbnail(image) for image in images],
         names=[f"{STRANGE}/{i}.png" for i in range(len(images))],
-    )
+    ).take(validation.indices)
     path = tmp_path_factory.mktemp("report") / "report.html"
-    facts = Facts(f"Title {STRANGE}", found.interval, "in validation", "some images", seed=0)
-    curve = learning_curve(model.training_features_, found.labels, model.C_, 0)
+    facts = Facts(f"Title {STRANGE}", validation.interval, "in validation", "some images", seed=0)
+    y = np.searchsorted(model.classes_, labels)
+    curve = learning_curve(model.training_features_, y, model.head_.C, 0)
     write_report(path, model, predictions, gallery, facts, curve)
     return path.read_text(encoding="utf-8"), predictions, gallery
 
@@ -325,12 +292,12 @@ def test_the_accuracy_lies_on_its_scale(correct, n):
     assert "style" not in {name for _, found in drawn.tags for name in found}  # forbidden when served
 
 
-def test_interval_of_a_model_with_neurons_comes_from_its_own_folds(fitted):
-    model, _, labels = fitted
-    found = held_out_answers(model, labels, 0)
-    assert found.interval.accuracy == pytest.approx(model.cv_accuracy_)
-    assert found.probabilities.shape == (len(labels), 3)
-    np.testing.assert_allclose(found.probabilities.sum(axis=1), 1, rtol=1e-6)
+def test_the_report_shows_the_accuracy_of_the_model(fitted, report):
+    """The one record of `fit` says it, whatever the predictions of this page."""
+    interval = fitted[0].validation_.interval
+    words = Page(report[0]).words
+    assert f"{interval.accuracy:.1%}accuracy on new images" in words
+    assert f"{100 * interval.low:.1f} to {100 * interval.high:.1f} %" in words
 
 
 def test_features_are_kept_only_when_asked_for(surfaces):

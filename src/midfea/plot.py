@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from midfea.estimators.neuron_selectivity import NeuronSelectivity, selectivity_order
+from midfea.estimators.neuron_selectivity import NeuronSelectivity
 from midfea.learning.predictions import count_pairs
 from midfea.view.colours import evidence_colours, overlay
 from midfea.view.style import COLOURS, show, show_mosaic
@@ -120,12 +120,15 @@ def neurons(model: NeuronSelectivity | MidFeaClassifier, ax: Axes | None = None)
     model : a fitted `NeuronSelectivity`, or a classifier that holds one
     """
     ax = _axes(ax)
-    layer = model if isinstance(model, NeuronSelectivity) else getattr(model, "selectivity_", None)
-    if layer is None:
+    if isinstance(model, NeuronSelectivity):
+        responses = model.class_responses_
+    elif (layer := getattr(model, "ns_layer_", None)) is not None:
+        responses = layer.class_responses
+    else:
         raise ValueError("the model has no neurons: fit it with selectivity=10, say")
-    responses = layer.selectivity_[selectivity_order(layer)]
-    drawn = ax.imshow(responses, cmap="Oranges", vmin=0, vmax=1, aspect="auto")
-    _name_columns(ax, getattr(model, "classes_", layer.classes_))
+    order = np.lexsort((-responses.max(axis=1), responses.argmax(axis=1)))  # by the class they serve
+    drawn = ax.imshow(responses[order], cmap="Oranges", vmin=0, vmax=1, aspect="auto")
+    _name_columns(ax, model.classes_)
     ax.set_ylabel("neuron")
     ax.set_yticks([])
     ax.figure.colorbar(drawn, ax=ax, label="mean activation", shrink=0.8)

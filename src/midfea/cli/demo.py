@@ -31,9 +31,9 @@ def demo(
     from midfea.cli.raw_pixels import raw_pixel_accuracy
     from midfea.datasets import load_surfaces
     from midfea.files import check_writable
+    from midfea.learning.curve import learning_curve
     from midfea.learning.interval import wilson
     from midfea.learning.predictions import Predictions
-    from midfea.learning.validation import learning_curve
     from midfea.pictures.thumbnails import thumbnail
     from midfea.progress import progress_bars
     from midfea.report import Facts, Gallery, write_report
@@ -45,8 +45,7 @@ def demo(
         data.images, labels, test_size=0.5, stratify=labels, random_state=seed
     )
     print(f"Built-in set (synthetic): {len(images)} images to learn from, {len(held_out)} to test.")
-    model = MidFeaClassifier(preset=preset.value, random_state=seed, n_jobs=jobs)
-    model.keep_features = True
+    model = MidFeaClassifier(preset=preset.value, random_state=seed, n_jobs=jobs, keep_features=True)
     with progress_bars():
         raw = raw_pixel_accuracy(images, y, held_out, y_held_out, seed)
         started = time.perf_counter()
@@ -81,6 +80,6 @@ def demo(
     )
     with progress_bars():
         numbers = np.searchsorted(model.classes_, y)
-        curve = learning_curve(model.training_features_, numbers, model.C_, seed)
+        curve = learning_curve(model.training_features_, numbers, model.head_.C, seed)
         write_report(report, model, predictions, gallery, facts, curve)
     print(f"Report: {report}")

@@ -76,6 +76,6 @@ def _examples(found: Any, training: Any) -> list[Any]:
     if found.nearest is None:
         return []
     return [
-        Example(training.images[i], f"{training.target[i]} ({distance:.2f})")
+        Example(training.images[i].grey, f"{training.target[i]} ({distance:.2f})")
         for i, distance in zip(*found.nearest, strict=True)
     ]

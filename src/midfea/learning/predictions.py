@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from midfea.learning.interval import Interval, wilson
+from midfea.learning.validation import Validation
 
 
 class ConfusedPair(NamedTuple):
@@ -47,6 +48,11 @@ class Predictions:
     labels: NDArray[np.intp]
     predicted: NDArray[np.intp]
     probabilities: NDArray[np.float64]
+
+    @classmethod
+    def of_validation(cls, validation: Validation, classes: NDArray[Any]) -> Predictions:
+        """The predictions for training images by models trained without them."""
+        return cls(classes, validation.labels, validation.predicted, validation.probabilities)
 
     @classmethod
     def of_test_set(

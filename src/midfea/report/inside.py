@@ -49,12 +49,12 @@ class Inside:
         """None for classifiers of another kind, such as ONNX's, whose inside is not known."""
         if not isinstance(classifier, MidFeaClassifier):
             return None
-        layer = classifier.selectivity_
+        layer = classifier.ns_layer_
         return cls(
             classifier.filters_,
             len(classifier.codebook_),
             classifier.feature_maps,
-            None if layer is None else layer.selectivity_,
+            None if layer is None else layer.class_responses,
             layer is None and classifier.network_ is None,
             classifier.settings_,
         )

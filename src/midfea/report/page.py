@@ -8,8 +8,8 @@ from pathlib import Path
 
 from midfea import __version__
 from midfea.files import replacing
+from midfea.learning.curve import LearningCurve
 from midfea.learning.predictions import Predictions
-from midfea.learning.validation import LearningCurve
 from midfea.report import inside as inside_parts
 from midfea.report.facts import Facts, command_line, milliseconds_per_image, versions
 from midfea.report.gallery import Gallery, mistakes, script_data

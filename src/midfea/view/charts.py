@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
+from midfea.learning.curve import LearningCurve
 from midfea.learning.interval import Interval
-from midfea.learning.validation import LearningCurve
 from midfea.view.markup import text
 
 WIDTH, HEIGHT = 520, 240  # of the curve, in units of its own
