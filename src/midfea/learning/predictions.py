@@ -109,6 +109,12 @@ class Predictions:
             if mistakes[a, b]
         ]
 
+    def cell(self, label: str, predicted: str) -> NDArray[np.intp]:
+        """Images of one cell of the confusion matrix, classes by name, the most confident first."""
+        of_label, of_predicted = (self.classes[numbers] for numbers in (self.labels, self.predicted))
+        rows = np.flatnonzero((of_label == label) & (of_predicted == predicted))
+        return rows[np.argsort(-self.confidence[rows], kind="stable")]
+
     def mistakes(self) -> NDArray[np.intp]:
         """Images with a wrong prediction, the most confident first: those often bear a wrong label."""
         wrong = np.flatnonzero(~self.correct)

@@ -64,9 +64,9 @@ def _parts(
     inside: Inside | None, predictions: Predictions, gallery: Gallery, curve: LearningCurve | None
 ) -> list[Part]:
     parts = [
-        Part("confusion", "Which classes are confused", confusion.matrix(predictions)),
+        Part("confusion", "Confusion matrix", confusion.matrix(predictions)),
         Part("pairs", "The most confused pairs", confusion.pairs(predictions), half=True),
-        Part("classes", "Class by class", confusion.class_table(predictions), half=True),
+        Part("classes", "Recall and precision", confusion.class_table(predictions), half=True),
         Part("mistakes", "Confident mistakes", mistakes(predictions, gallery)),
     ]
     if curve is not None:
@@ -76,12 +76,12 @@ def _parts(
         parts.append(Part("curve", "Would more images help?", body, half=True))
     if inside is not None:
         body = inside_view.filters(inside.filters)
-        parts.append(Part("filters", "What it looks for", body, half=curve is not None))
+        parts.append(Part("filters", "Filters", body, half=curve is not None))
         body = inside_parts.stage_maps(inside, predictions, gallery.images)
-        parts.append(Part("stages", "What it sees", body))
+        parts.append(Part("stages", "What the stages see", body))
         if inside.class_responses is not None:
             body = inside_view.neurons(inside.class_responses, predictions.classes)
-            parts.append(Part("neurons", "Which neurons respond to which class", body))
+            parts.append(Part("neurons", "Neurons by class", body))
     return parts
 
 

@@ -79,7 +79,7 @@ def class_table(predictions: Predictions) -> str:
         rows.append(f'<tr><th scope="row">{text(row.name)}</th>{cells}</tr>')
     columns = "".join(f'<th scope="col">{name}</th>' for name in head)
     return scrollable(
-        "Class by class",
+        "Recall and precision",
         f'<table class="plain"><thead><tr>{columns}</tr></thead><tbody>{"".join(rows)}</tbody></table>',
     )
 
