@@ -49,7 +49,7 @@ def stage_drawings(maps: dict[str, NDArray[Any]]) -> list[tuple[str, NDArray[Any
         ("filter responses", np.linalg.norm(maps["convolution"], axis=-1)),
         ("soft convolution", numbers_in_colour(convolved.argmax(axis=-1), convolved.max(axis=-1))),
         ("3D max pooling", numbers_in_colour(pooled.argmax(axis=-1), pooled.max(axis=-1))),
-        ("words", numbers_in_colour(maps["words"], energy)),
+        ("nearest words", numbers_in_colour(maps["words"], energy)),
     ]
 
 
