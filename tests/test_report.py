@@ -1,20 +1,18 @@
-"""The report, the interval and what they rest on."""
+"""The report, the learning curve and the counts that they rest on."""
 
 import base64
 import io
 import json
-import math
 from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
 import pytest
 from PIL import Image
-from scipy.stats import binom, binomtest
 
 from midfea import MidFeaClassifier
 from midfea.learning.curve import SHARES, LearningCurve, learning_curve
-from midfea.learning.interval import cross_validated, wilson
+from midfea.learning.interval import wilson
 from midfea.learning.predictions import Predictions
 from midfea.pictures.thumbnails import SIDE, thumbnail
 from midfea.report import Facts, Gallery, write_report
@@ -22,47 +20,6 @@ from midfea.report.gallery import chosen_images
 from midfea.view.charts import curve_drawing, headline, verdict
 
 STRANGE = "<b>x</b> & 'y' \"z\""
-
-
-# -- the interval ----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("right", "n"), [(0, 1), (1, 1), (0, 20), (20, 20), (45, 50), (961, 1031)])
-def test_wilson_is_scipys(right, n):
-    expected = binomtest(right, n).proportion_ci(0.95, method="wilson")
-    found = wilson(right, n)
-    assert found.low == pytest.approx(expected.low, abs=1e-12)
-    assert found.high == pytest.approx(expected.high, abs=1e-12)
-    assert found.accuracy == right / n
-
-
-def test_wilson_covers_what_it_promises():
-    """Exactly, by the binomial distribution: on average over accuracies, 95 % within a point."""
-    n = 60
-    inside = []
-    for p in np.linspace(0.5, 0.99, 50):
-        chances = binom.pmf(np.arange(n + 1), n, p)
-        intervals = [wilson(right, n) for right in range(n + 1)]
-        inside.append(sum(c for c, i in zip(chances, intervals, strict=True) if i.low <= p <= i.high))
-    assert np.mean(inside) == pytest.approx(0.95, abs=0.01)
-
-
-def test_nothing_held_out_says_nothing():
-    found = wilson(0, 0)
-    assert math.isnan(found.accuracy)
-    assert (found.low, found.high) == (0, 1)
-
-
-def test_folds_widen_the_interval_as_nadeau_and_bengio_say():
-    plain, folds = wilson(930, 1000), cross_validated(930, 1000, 10, 10)
-    assert folds.accuracy == pytest.approx(plain.accuracy)
-    assert folds.low < plain.low < plain.high < folds.high
-    widths = (folds.high - folds.low) / (plain.high - plain.low)
-    assert widths == pytest.approx(math.sqrt(1 + 10 / 9), rel=0.01)
-    # One quarter held out: its variance by itself, and a third more.
-    quarter = cross_validated(90, 100, 4, 1)
-    same = wilson(90 / (4 / 3), 100 / (4 / 3))
-    assert (quarter.low, quarter.high) == (same.low, same.high)
 
 
 # -- the learning curve ------------------------------------------------------------------------------

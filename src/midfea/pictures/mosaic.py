@@ -22,13 +22,15 @@ def mosaic(
     *,
     low: float | None = None,
     high: float | None = None,
+    line_value: int = 255,
 ) -> NDArray[np.uint8]:
-    """Tiles (n, height, width[, 3]) side by side, row by row, with white lines between them.
+    """Tiles (n, height, width[, colours]) side by side, row by row, with lines between them.
 
     Parameters
     ----------
     columns : tiles in a row; if None, about as many as there are rows
     low, high : values drawn black and white, the tiles' extremes if None; uint8 tiles stay as they are
+    line_value : of the lines and of places without a tile; 0 is transparent with four colours
 
     Examples
     --------
@@ -44,7 +46,7 @@ def mosaic(
     line = max(1, round(max(height, width) / TILE_SIDE_PER_LINE))
     rows = -(-n // columns)
     shape = (rows * (height + line) - line, columns * (width + line) - line, *tiles.shape[3:])
-    image = np.full(shape, 255, dtype=np.uint8)
+    image = np.full(shape, line_value, dtype=np.uint8)
     for i, tile in enumerate(tiles):
         top, left = (i // columns) * (height + line), (i % columns) * (width + line)
         image[top : top + height, left : left + width] = tile

@@ -21,10 +21,10 @@ def filters(tiles: NDArray[Any]) -> str:
     n, size = tiles.shape[:2]
     limit = float(np.abs(tiles).max())
     grey = (255 * (tiles + limit) / (2 * max(limit, 1e-12))).astype(np.uint8)
-    framed = np.empty((n, size + 2, size + 2, 3), dtype=np.uint8)
-    framed[:] = rgb(hues(np.arange(n)), 0.5, 0.86)[:, None, None]
-    framed[:, 1:-1, 1:-1] = grey[..., None]
-    drawn = mosaic(framed, min(n, COLUMNS))
+    framed = np.full((n, size + 2, size + 2, 4), 255, dtype=np.uint8)
+    framed[..., :3] = rgb(hues(np.arange(n)), 0.5, 0.86)[:, None, None]
+    framed[:, 1:-1, 1:-1, :3] = grey[..., None]
+    drawn = mosaic(framed, min(n, COLUMNS), line_value=0)  # transparent, for dark pages
     return (
         f"<p>{n} filters of {size}×{size} pixels, learned from the images without their labels.</p>"
         f'<div class="filters">{image(data_uri(drawn), f"{n} filters")}</div>'
