@@ -1,7 +1,7 @@
 // The learning curve as a drawing; the number of images on a logarithmic scale.
 
-import { svg } from "./dom.js";
-import { percent } from "./words.js";
+import { svg } from "./core/dom.js";
+import { percent } from "./core/text.js";
 
 const [WIDTH, HEIGHT] = [520, 240];
 const [LEFT, RIGHT, TOP, BOTTOM] = [52, 24, 16, 42];

@@ -1,7 +1,7 @@
 // How often the model is right, with its interval on a scale, as in the report.
 
-import { el } from "./dom.js";
-import { percent } from "./words.js";
+import { el } from "./core/dom.js";
+import { percent } from "./core/text.js";
 
 export function accuracyShown({ value, low, high }) {
   return el("div", { class: "headline" },

@@ -1,7 +1,7 @@
 // The confusion matrix: every cell that holds images is a button.
 
-import { el } from "./dom.js";
-import { number } from "./words.js";
+import { el } from "./core/dom.js";
+import { number } from "./core/text.js";
 
 export const MANY = 14; // classes: from here on column names are turned, and cells are small
 

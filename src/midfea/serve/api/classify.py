@@ -1,0 +1,177 @@
+"""/api/classify, /api/explain: what the model predicts for an image, and why."""
+
+from __future__ import annotations
+
+import base64
+import io
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Annotated, Any
+
+import numpy as np
+from fastapi import APIRouter, File, Query, UploadFile
+from numpy.typing import NDArray
+from PIL import Image
+
+from midfea.explain import Explanation, Word
+from midfea.explain.overlay import crop, overlay
+from midfea.explain.picture import caption_of, stage_pictures, sum_of_parts
+from midfea.pictures.images import ImageError, Images, Picture, picture
+from midfea.pictures.thumbnails import eight_bits
+from midfea.serve.api.body import MEGABYTE, form_body
+from midfea.serve.api.current import LoadedModel
+from midfea.serve.api.services import Services, ServicesDep
+from midfea.serve.errors import Missing, Refused
+from midfea.serve.store.workspace import Workspace
+from midfea.serve.training.features import KeptFeatures
+
+router = APIRouter(tags=["classify"])
+IMAGE = form_body(64 * MEGABYTE, optional=True)  # instead, `id` may name an image of the workspace
+UNSURE_BELOW = 0.6  # probability of the predicted class
+N_NEURONS = 8
+N_NEAREST = 6
+
+Json = dict[str, Any]
+ImageFile = Annotated[UploadFile | None, File()]
+Answer = Callable[[LoadedModel, Picture], Json]
+
+
+@router.post("/api/classify")
+@IMAGE
+async def classify(
+    services: ServicesDep, file: ImageFile = None, id: str | None = None, explain: bool = False
+) -> Json:
+    """What the model predicts for an image that is sent, or for one of the workspace."""
+    return await _answered(services, file, id, partial(_prediction, explain=explain))
+
+
+@router.post("/api/explain")
+@IMAGE
+async def explain(
+    services: ServicesDep,
+    file: ImageFile = None,
+    id: str | None = None,
+    label: Annotated[str | None, Query(alias="class")] = None,
+) -> Json:
+    """Evidence, words, neurons, stages and similar images for a class, or for the predicted one."""
+    return await _answered(services, file, id, partial(_explanation, services.workspace, label))
+
+
+async def _answered(services: Services, file: UploadFile | None, id: str | None, answer: Answer) -> Json:
+    try:
+        return await services.run("answer", _answer, services, file, id, answer)
+    finally:
+        if file is not None:
+            await file.close()
+
+
+def _answer(services: Services, file: UploadFile | None, id: str | None, answer: Answer) -> Json:
+    """The answer for an image of a request (which is not kept) or of the workspace."""
+    max_side = services.current.need().model.settings_["max_side"]
+    workspace = services.workspace
+    if file is not None and id is None:
+        with workspace.incoming.receive(file.file, durable=False) as received:
+            pixels = workspace.decoder.pixels(received.path)
+    elif id is not None and file is None:
+        pixels = workspace.decoder.pixels(workspace.images.path(workspace.images.find(id)))
+    else:
+        raise Refused("send an image as “file”, or name one of the workspace by its id")
+    image = picture(pixels, max_side)
+    try:
+        values = services.current.use(lambda loaded: answer(loaded, image))
+    except ImageError as error:  # too small for this model
+        raise Refused(str(error)) from None
+    return values | {"width": pixels.shape[1], "height": pixels.shape[0]}
+
+
+def _prediction(loaded: LoadedModel, image: Picture, explain: bool) -> Json:
+    """The probabilities, and where in the image the evidence lies if asked for."""
+    begun = time.perf_counter()
+    evidence = None
+    if explain:
+        explanation = loaded.model.explain(image)
+        probabilities = explanation.probabilities
+        evidence = png_address(overlay(explanation.image, explanation.evidence))
+    else:
+        probabilities = loaded.model.predict_proba([image])[0]
+    order = np.argsort(-probabilities, kind="stable")
+    rows = [
+        {"class": str(loaded.model.classes_[i]), "probability": round(float(probabilities[i]), 6)}
+        for i in order
+    ]
+    return {
+        "predicted": rows[0]["class"],
+        "unsure": bool(probabilities[order[0]] < UNSURE_BELOW),
+        "probabilities": rows,
+        "milliseconds": round(1e3 * (time.perf_counter() - begun), 1),
+        "evidence": evidence,
+    }
+
+
+def _explanation(workspace: Workspace, label: str | None, loaded: LoadedModel, image: Picture) -> Json:
+    """What led to the prediction, or what speaks for another class."""
+    if label is not None and label not in loaded.model.classes_.astype(str):
+        raise Missing(f"the model knows no class {label!r}: train again, or choose another")
+    explanation = loaded.model.explain(image, label)
+    return {
+        "class": str(explanation.label),
+        "predicted": str(explanation.answer),
+        "sum": sum_of_parts(explanation),
+        "evidence": png_address(overlay(explanation.image, explanation.evidence)),
+        "image": png_address(explanation.image),
+        "stages": [
+            {"name": name, "image": png_address(pixels)} for name, pixels in stage_pictures(explanation)
+        ],
+        "words_for": [_word(explanation, word) for word in explanation.words_for],
+        "words_against": [_word(explanation, word) for word in explanation.words_against],
+        "neurons": _neurons(explanation),
+        "nearest": _nearest(workspace, loaded, loaded.model._features(Images([image]))[0]),
+    }
+
+
+def png_address(pixels: NDArray[Any]) -> str:
+    """An image as an address that holds it."""
+    file = io.BytesIO()
+    Image.fromarray(eight_bits(pixels)).save(file, "PNG", compress_level=3)
+    return "data:image/png;base64," + base64.b64encode(file.getvalue()).decode()
+
+
+def _word(explanation: Explanation, word: Word) -> Json:
+    return {
+        "word": word.word,
+        "contribution": round(word.contribution, 6),
+        "caption": caption_of(word),
+        "image": png_address(crop(explanation.image, word.boxes[0])),
+    }
+
+
+def _neurons(explanation: Explanation) -> list[Json]:
+    """The neurons with the strongest activations."""
+    neurons = explanation.neurons
+    if neurons is None:
+        return []
+    return [
+        {
+            "neuron": int(n) + 1,
+            "activation": round(float(neurons.activations[n]), 4),
+            "contribution": round(float(neurons.contributions[n]), 6),
+            "class": str(explanation.classes[neurons.serves[n]]),
+        }
+        for n in np.argsort(-neurons.activations, kind="stable")[:N_NEURONS]
+    ]
+
+
+def _nearest(workspace: Workspace, loaded: LoadedModel, features: NDArray[np.float32]) -> list[Json]:
+    """The training images with the most similar features that are still in the workspace."""
+    if not loaded.record.chain:
+        return []
+    known = KeptFeatures(workspace.features_folder, loaded.record.chain)
+    rows = []
+    for id, distance in known.nearest(features, loaded.record.ids, N_NEAREST):
+        try:
+            image = workspace.images.find(id)
+        except Missing:
+            continue
+        rows.append({"id": id, "class": image.label, "name": image.name, "distance": round(distance, 4)})
+    return rows
