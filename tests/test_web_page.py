@@ -370,10 +370,10 @@ def test_an_image_of_another_class_is_moved_when_corrected(visit, taught, tmp_pa
 def test_a_cell_opens_its_images_and_an_image_moves(visit, taught):
     user = visit(taught)
     user.go("inspect")
-    cell = user.page.locator(".matrix button.right").first
+    cell = user.page.locator(".matrix button.correct").first
     cell.wait_for()
     n_images = int(cell.inner_text())
-    name = re.search(r"of (.+) told rightly", cell.get_attribute("aria-label")).group(1)
+    name = re.search(r"of (.+) predicted correctly", cell.get_attribute("aria-label")).group(1)
     cell.press("Enter")
     dialog = user.page.get_by_role("dialog")
     tiles = dialog.locator(".tile img")

@@ -16,7 +16,7 @@ def api_page(schema: dict[str, Any]) -> str:
             for kind, body in route.get("requestBody", {}).get("content", {}).items():
                 inputs.append(f"<code>{text(kind)}</code>: {_fields(schema, body['schema'])}")
             rows.append(
-                f"<h3><code>{method.upper()} {text(path)}</code></h3>"
+                f"<h2><code>{method.upper()} {text(path)}</code></h2>"
                 f"<p>{text(route.get('description', ''))}</p>"
                 + (f"<ul><li>{'</li><li>'.join(inputs)}</li></ul>" if inputs else "")
             )
@@ -24,7 +24,7 @@ def api_page(schema: dict[str, Any]) -> str:
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{text(schema['info']['title'])}: API</title>"
-        '<link rel="stylesheet" href="/style.css"></head><body><main>'
+        '<link rel="stylesheet" href="/base.css"></head><body><main>'
         f"<h1>API of {text(schema['info']['title'])}</h1><p>Everything that the page does can be done "
         "by other programs on this machine. Errors are <code>{&quot;error&quot;: what was wrong}</code>."
         ' For machines: <a href="/api/openapi.json">openapi.json</a>.</p>'

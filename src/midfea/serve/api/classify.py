@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import io
 import time
 from collections.abc import Callable
 from functools import partial
@@ -12,24 +10,22 @@ from typing import Annotated, Any
 import numpy as np
 from fastapi import APIRouter, File, Query, UploadFile
 from numpy.typing import NDArray
-from PIL import Image
 
-from midfea.explain import Explanation, Word
-from midfea.explain.overlay import crop, overlay
-from midfea.explain.picture import caption_of, stage_pictures, sum_of_parts
+from midfea.evidence import Explanation, Word
+from midfea.explain.content import active_neurons, sum_of_parts, word_caption
 from midfea.pictures.images import ImageError, Images, Picture, picture
-from midfea.pictures.thumbnails import eight_bits
+from midfea.pictures.mosaic import data_uri
 from midfea.serve.api.body import MEGABYTE, form_body
 from midfea.serve.api.current import LoadedModel
 from midfea.serve.api.services import Services, ServicesDep
 from midfea.serve.errors import Missing, Refused
 from midfea.serve.store.workspace import Workspace
 from midfea.serve.training.features import KeptFeatures
+from midfea.view.colours import crop, overlay, stage_drawings
 
 router = APIRouter(tags=["classify"])
 IMAGE = form_body(64 * MEGABYTE, optional=True)  # instead, `id` may name an image of the workspace
 UNSURE_BELOW = 0.6  # probability of the predicted class
-N_NEURONS = 8
 N_NEAREST = 6
 
 Json = dict[str, Any]
@@ -92,7 +88,7 @@ def _prediction(loaded: LoadedModel, image: Picture, explain: bool) -> Json:
     if explain:
         explanation = loaded.model.explain(image)
         probabilities = explanation.probabilities
-        evidence = png_address(overlay(explanation.image, explanation.evidence))
+        evidence = data_uri(overlay(explanation.image, explanation.evidence))
     else:
         probabilities = loaded.model.predict_proba([image])[0]
     order = np.argsort(-probabilities, kind="stable")
@@ -118,10 +114,11 @@ def _explanation(workspace: Workspace, label: str | None, loaded: LoadedModel, i
         "class": str(explanation.label),
         "predicted": str(explanation.answer),
         "sum": sum_of_parts(explanation),
-        "evidence": png_address(overlay(explanation.image, explanation.evidence)),
-        "image": png_address(explanation.image),
+        "evidence": data_uri(overlay(explanation.image, explanation.evidence)),
+        "image": data_uri(explanation.image),
         "stages": [
-            {"name": name, "image": png_address(pixels)} for name, pixels in stage_pictures(explanation)
+            {"name": name, "image": data_uri(pixels)}
+            for name, pixels in stage_drawings(explanation.maps)
         ],
         "words_for": [_word(explanation, word) for word in explanation.words_for],
         "words_against": [_word(explanation, word) for word in explanation.words_against],
@@ -130,35 +127,25 @@ def _explanation(workspace: Workspace, label: str | None, loaded: LoadedModel, i
     }
 
 
-def png_address(pixels: NDArray[Any]) -> str:
-    """An image as an address that holds it."""
-    file = io.BytesIO()
-    Image.fromarray(eight_bits(pixels)).save(file, "PNG", compress_level=3)
-    return "data:image/png;base64," + base64.b64encode(file.getvalue()).decode()
-
-
 def _word(explanation: Explanation, word: Word) -> Json:
     return {
         "word": word.word,
         "contribution": round(word.contribution, 6),
-        "caption": caption_of(word),
-        "image": png_address(crop(explanation.image, word.boxes[0])),
+        "caption": word_caption(word),
+        "image": data_uri(crop(explanation.image, word.boxes[0])),
     }
 
 
 def _neurons(explanation: Explanation) -> list[Json]:
     """The neurons with the strongest activations."""
-    neurons = explanation.neurons
-    if neurons is None:
-        return []
     return [
         {
-            "neuron": int(n) + 1,
-            "activation": round(float(neurons.activations[n]), 4),
-            "contribution": round(float(neurons.contributions[n]), 6),
-            "class": str(explanation.classes[neurons.serves[n]]),
+            "neuron": neuron.number,
+            "activation": round(neuron.activation, 4),
+            "contribution": round(neuron.contribution, 6),
+            "class": neuron.serves,
         }
-        for n in np.argsort(-neurons.activations, kind="stable")[:N_NEURONS]
+        for neuron in active_neurons(explanation)
     ]
 
 

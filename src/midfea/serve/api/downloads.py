@@ -22,7 +22,6 @@ from midfea.serve.api.current import CurrentModel, load_classifier, needs_record
 from midfea.serve.api.files import CHUNK_BYTES
 from midfea.serve.errors import Clash, Missing, Refused
 from midfea.serve.store.workspace import Workspace
-from midfea.serve.training.features import KeptFeatures
 
 
 class _Pipe(io.RawIOBase):
@@ -100,7 +99,8 @@ def write_onnx_file(workspace: Workspace, target: Path) -> None:
 def write_report_file(workspace: Workspace, target: Path) -> None:
     """The report of the current model's training."""
     from midfea.datasets.folder import read_photos
-    from midfea.report import Answers, Facts, write_report
+    from midfea.learning.predictions import Predictions
+    from midfea.report import Facts, Gallery, write_report
 
     loaded = CurrentModel(workspace).need()
     model, record, validation = loaded.model, needs_record(loaded), loaded.validation
@@ -117,12 +117,13 @@ def write_report_file(workspace: Workspace, target: Path) -> None:
     if not photos or validation is None:
         raise Clash("there are no validation images to report on: add images, and train again")
     rows = [rows_by_path[photo.path] for photo in photos]
-    labels = model.classes_[list(record.labels)]
-    answers = Answers(
-        labels=labels[np.asarray(validation.indices)[rows]],
-        predicted=model.classes_[np.asarray(validation.predicted)[rows]],
-        classes=model.classes_,
-        probabilities=np.asarray(validation.probabilities, dtype=np.float64)[rows],
+    predictions = Predictions(
+        model.classes_,
+        np.array(record.labels)[np.asarray(validation.indices)[rows]],
+        np.asarray(validation.predicted)[rows],
+        np.asarray(validation.probabilities, dtype=np.float64)[rows],
+    )
+    gallery = Gallery(
         images=[photo.grey for photo in photos],
         thumbnails=[photo.thumbnail for photo in photos],
         names=[str(photo.path.relative_to(workspace.images.folder)) for photo in photos],
@@ -131,13 +132,9 @@ def write_report_file(workspace: Workspace, target: Path) -> None:
         title=workspace.root.name,
         interval=validation.interval,
         how=f"Expected on new images of the same kind: {validation.how}.",
-        learned=f"{len(labels)} images of {len(model.classes_)} classes in {record.seconds:.0f} s",
+        learned=f"{len(record.ids)} images of {len(model.classes_)} classes in {record.seconds:.0f} s",
     )
-    features = KeptFeatures(workspace.features_folder, record.chain)
-    known = all(id in features.places for id in record.ids)
-    if known:
-        model.training_features_ = features.rows(record.ids)
-    write_report(target, model, answers, facts, training_labels=labels if known else None)
+    write_report(target, model, predictions, gallery, facts, record.curve)
 
 
 def main() -> None:

@@ -7,27 +7,23 @@ count. The predictions are those of the training.
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from fastapi import APIRouter
 
-from midfea.estimators.classifier import MidFeaClassifier
-from midfea.learning.interval import wilson
-from midfea.report.answers import Answers
-from midfea.report.curve import verdict
-from midfea.serve.api.classify import png_address
+from midfea.learning.predictions import Predictions
 from midfea.serve.api.current import LoadedModel, needs_record
 from midfea.serve.api.images import ClassQuery, Limit, Offset
 from midfea.serve.api.services import Services, ServicesDep
 from midfea.serve.api.state import accuracy_json
 from midfea.serve.errors import Clash, Missing
 from midfea.serve.store.workspace import Workspace
+from midfea.view import charts, confusion, inside
 
 router = APIRouter(prefix="/api/inspect", tags=["inspect"])
 N_SUSPICIOUS = 200
 N_PAIRS = 10
-FILTER_SCALE = 6  # screen pixels for one pixel of a filter
 
 Json = dict[str, Any]
 
@@ -45,13 +41,12 @@ async def inspect_cell(
     """The images behind a cell of the confusion matrix, the most confident first."""
 
     def read() -> Json:
-        answers = _validation_answers(services.workspace, _refreshed(services))
-        rows = np.flatnonzero((answers.labels == label) & (answers.predicted == predicted))
-        rows = rows[np.argsort(-np.nan_to_num(answers.sureness[rows]), kind="stable")]
+        inspected = _inspected(services.workspace, _refreshed(services))
+        rows = inspected.predictions.cell(label, predicted)
         page = rows[offset : offset + limit]
         return {
             "total": len(rows),
-            "images": [_image(services.workspace, answers, int(i)) for i in page],
+            "images": [_image(services.workspace, inspected, int(i)) for i in page],
         }
 
     return await services.run("read", read)
@@ -62,8 +57,14 @@ def _refreshed(services: Services) -> LoadedModel:
     return services.current.need()
 
 
-def _validation_answers(workspace: Workspace, loaded: LoadedModel) -> Answers:
-    """Predictions for validation images with the labels of now; `names` are the images' ids."""
+class Inspected(NamedTuple):
+    """Predictions for validation images with the labels of now, and the images' ids."""
+
+    predictions: Predictions
+    ids: list[str]
+
+
+def _inspected(workspace: Workspace, loaded: LoadedModel) -> Inspected:
     record, validation = needs_record(loaded), loaded.validation
     if validation is None:
         raise Clash("no image could be held out for validation: add images, and train again")
@@ -78,78 +79,73 @@ def _validation_answers(workspace: Workspace, loaded: LoadedModel) -> Answers:
             ids.append(record.ids[i])
             labels.append(label)
             rows.append(row)
-    return Answers(
-        labels=np.array(labels, dtype=str),
-        predicted=classes[np.asarray(validation.predicted)[rows]],
-        classes=classes,
-        probabilities=np.asarray(validation.probabilities)[rows].reshape(len(rows), -1),
-        images=[],
-        thumbnails=[],
-        names=ids,
+    predictions = Predictions(
+        classes,
+        np.searchsorted(classes, np.array(labels, dtype=str)),
+        np.asarray(validation.predicted, dtype=np.intp)[rows],
+        np.asarray(validation.probabilities)[rows].reshape(len(rows), -1),
     )
+    return Inspected(predictions, ids)
 
 
 def _overview(services: Services) -> Json:
+    """The numbers, and `parts` of the page as HTML."""
     workspace, loaded = services.workspace, _refreshed(services)
-    answers, record = _validation_answers(workspace, loaded), needs_record(loaded)
+    inspected, curve = _inspected(workspace, loaded), needs_record(loaded).curve
+    predictions = inspected.predictions
+    classes = predictions.classes.tolist()
     layer = loaded.model.selectivity_
+    responses = None if layer is None else layer.selectivity_
+    parts = {
+        "confusion": confusion.matrix(predictions),
+        "pairs": confusion.pairs(predictions),
+        "per_class": confusion.class_table(predictions),
+        "filters": inside.filters(loaded.model.filters_),
+    }
+    if curve is not None:
+        parts["curve"] = charts.learning_curve(curve)
+    if responses is not None:
+        parts["neurons"] = inside.neurons(responses, predictions.classes)
     return {
-        "classes": answers.classes.tolist(),
-        "confusion": answers.confusion.tolist(),
+        "classes": classes,
+        "confusion": predictions.confusion.tolist(),
         "accuracy": accuracy_json(loaded),
         "suspicious": [
-            _image(workspace, answers, int(i)) for i in answers.surely_wrong()[:N_SUSPICIOUS]
+            _image(workspace, inspected, int(i)) for i in predictions.mistakes()[:N_SUSPICIOUS]
         ],
         "pairs": [
             {
-                "class": str(answers.classes[pair.shown]),
-                "predicted": str(answers.classes[pair.said]),
+                "class": classes[pair.label],
+                "predicted": classes[pair.predicted],
                 "images": pair.images,
                 "share": pair.share,
             }
-            for pair in answers.confused_pairs(N_PAIRS)
+            for pair in predictions.confused_pairs(N_PAIRS)
         ],
-        "per_class": _per_class(answers),
-        "filters": _filters(loaded.model),
-        "neurons": None if layer is None else {"means": np.asarray(layer.selectivity_).tolist()},
-        "curve": record.curve and asdict(record.curve) | {"verdict": verdict(record.curve)},
-    }
-
-
-def _image(workspace: Workspace, answers: Answers, i: int) -> Json:
-    return {
-        "id": answers.names[i],
-        "name": workspace.images.find(answers.names[i]).name,
-        "class": str(answers.labels[i]),
-        "predicted": str(answers.predicted[i]),
-        "confidence": round(float(np.nan_to_num(answers.sureness[i])), 6),
-    }
-
-
-def _per_class(answers: Answers) -> list[Json]:
-    """Recall with its interval, and precision."""
-    rows = []
-    for i, name in enumerate(answers.classes):
-        images, predicted = int(answers.confusion[i].sum()), int(answers.confusion[:, i].sum())
-        correct = int(answers.confusion[i, i])
-        interval = wilson(correct, images)
-        rows.append(
+        "per_class": [
             {
-                "class": str(name),
-                "images": images,
-                "correct": correct,
-                "recall": correct / images if images else None,
-                "low": interval.low if images else None,
-                "high": interval.high if images else None,
-                "precision": correct / predicted if predicted else None,
+                "class": row.name,
+                "images": row.images,
+                "correct": row.correct,
+                "recall": row.recall,
+                "low": row.interval.low if row.images else None,
+                "high": row.interval.high if row.images else None,
+                "precision": row.precision,
             }
-        )
-    return rows
+            for row in predictions.per_class
+        ],
+        "neurons": None if responses is None else {"means": np.asarray(responses).tolist()},
+        "curve": curve and asdict(curve) | {"verdict": charts.verdict(curve)},
+        "parts": parts,
+    }
 
 
-def _filters(model: MidFeaClassifier) -> list[str]:
-    """The filters, enlarged."""
-    limit = float(np.abs(model.filters_).max())
-    scaled = (255 * (model.filters_ + limit) / (2 * limit)).astype(np.uint8)
-    block = np.ones((FILTER_SCALE, FILTER_SCALE), dtype=np.uint8)
-    return [png_address(np.kron(pixels, block)) for pixels in scaled]
+def _image(workspace: Workspace, inspected: Inspected, i: int) -> Json:
+    predictions, id = inspected.predictions, inspected.ids[i]
+    return {
+        "id": id,
+        "name": workspace.images.find(id).name,
+        "class": str(predictions.classes[predictions.labels[i]]),
+        "predicted": str(predictions.classes[predictions.predicted[i]]),
+        "confidence": round(float(predictions.confidence[i]), 6),
+    }

@@ -14,7 +14,7 @@ class PageFiles(StaticFiles):
     """The browser asks for them each time, so that a newer midfea shows its own page."""
 
     def __init__(self) -> None:
-        super().__init__(directory=FOLDER, html=True)
+        super().__init__(directory=FOLDER, packages=[("midfea.view", "static")], html=True)
 
     def file_response(self, *arguments: Any, **more: Any) -> Any:
         """The file, with a header that makes the browser ask again."""

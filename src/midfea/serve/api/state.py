@@ -12,6 +12,7 @@ from midfea.serve.api.classify import UNSURE_BELOW
 from midfea.serve.api.current import LoadedModel
 from midfea.serve.api.services import Services, ServicesDep
 from midfea.serve.store import decoding, names
+from midfea.view.charts import headline
 
 router = APIRouter(prefix="/api/state", tags=["state"])
 LOAD_PATIENCE_SECONDS = 0.2  # for a model that is being loaded; then the state says so
@@ -86,4 +87,5 @@ def accuracy_json(loaded: LoadedModel) -> Json | None:
         "high": validation.interval.high,
         "n": len(validation.indices),
         "how": validation.how,
+        "drawing": headline(validation.interval),
     }

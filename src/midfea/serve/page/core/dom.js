@@ -16,17 +16,7 @@ export function el(tag, attributes = {}, ...children) {
 }
 
 /**
- * The same for drawings.
- * @param {string} tag
- * @param {Attributes} attributes
- * @param {(Child | Child[])[]} children
- */
-export function svg(tag, attributes = {}, ...children) {
-  return fill(/** @type {SVGElement} */ (document.createElementNS("http://www.w3.org/2000/svg", tag)), attributes, children);
-}
-
-/**
- * @template {HTMLElement | SVGElement} E
+ * @template {HTMLElement} E
  * @param {E} element
  * @param {Attributes} attributes
  * @param {(Child | Child[])[]} children
@@ -42,6 +32,16 @@ function fill(element, attributes, children) {
     if (child !== null && child !== undefined && child !== false) element.append(child);
   }
   return element;
+}
+
+/**
+ * Elements of HTML that the server made with midfea.view, which escapes all names.
+ * @param {string} html
+ */
+export function fromHtml(html) {
+  const template = document.createElement("template");
+  template.innerHTML = html;
+  return template.content;
 }
 
 /**

@@ -27,6 +27,7 @@ export interface Accuracy {
   high: number;
   n: number;
   how: string;
+  drawing: string; // HTML
 }
 
 export interface Model {
@@ -111,9 +112,9 @@ export interface Inspection {
   suspicious: Required<WorkspaceImage>[];
   pairs: { class: string; predicted: string; images: number; share: number }[];
   per_class: ClassScores[];
-  filters: string[];
   neurons: { means: number[][] } | null;
   curve: Curve | null;
+  parts: Record<"confusion" | "pairs" | "per_class" | "filters", string> & { curve?: string; neurons?: string }; // HTML
 }
 
 /** An image to classify: a file of the user's, or an image of the workspace. */

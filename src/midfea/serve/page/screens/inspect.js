@@ -1,23 +1,22 @@
 // The inspect screen: which classes are confused, which labels look wrong, what is in the model.
 
 import { api } from "../core/api.js";
-import { byId, el, setText, showMessage } from "../core/dom.js";
+import { byId, el, fromHtml, setText, showMessage } from "../core/dom.js";
 import { store } from "../core/store.js";
-import { confidence, count, number, percent } from "../core/text.js";
-import { curve } from "../curve.js";
-import { matrix } from "../matrix.js";
+import { confidence, count } from "../core/text.js";
 import { openDialog } from "../parts/dialogs.js";
 import { ImageGrid } from "../parts/image_grid.js";
 import { openViewer } from "../parts/image_viewer.js";
-import { filters, neurons } from "../parts/model_inside.js";
 import { predictionNote, suspiciousLabels } from "../parts/suspicious_labels.js";
 
-/** @import { ClassScores, Curve, Inspection, WorkspaceImage } from "../core/types.js" */
+/** @import { Inspection, WorkspaceImage } from "../core/types.js" */
 /** @typedef {{title: string, json: string, element: HTMLElement}} Part */
 
 let present = ""; // model and version that the screen shows
 /** @type {Map<string, Part>} */
 let parts = new Map(); // by title: only what differs is made again
+/** @type {string[]} */
+let classes = []; // of the confusion matrix that the screen shows
 /** @type {{classify: (image: WorkspaceImage) => void}} */
 let options = { classify: () => {} };
 
@@ -25,6 +24,12 @@ let options = { classify: () => {} };
 export function startInspect(given) {
   options = given;
   store.addEventListener("change", () => updateInspect());
+  byId("inspect-parts").addEventListener("click", (/** @type {any} */ event) => {
+    const cell = event.target.closest("button[data-cell]")?.dataset.cell;
+    if (!cell) return;
+    const [row, column] = cell.split("-").map(Number);
+    openCell(classes[row], classes[column]);
+  });
 }
 
 /** Ask for the results if the screen is in view and they may have changed. */
@@ -53,24 +58,24 @@ export async function updateInspect() {
 
 /** @param {Inspection} inspection */
 function show(inspection) {
-  const { classes, confusion, suspicious, pairs, per_class: scores, curve: learning } = inspection;
+  const { confusion, suspicious, parts: html } = inspection;
+  classes = inspection.classes;
   const stale = store.state.model?.stale ? " Images have changed since: train again to see the new ones here." : "";
   const total = confusion.flat().reduce((sum, n) => sum + n, 0);
   setText(byId("inspect-intro"),
     `Validation: each of ${count(total, "image")} was predicted by a model that was trained without it.${stale}`);
-  const { neurons: means } = inspection;
   const wanted = [
     { title: "Labels that look wrong", from: suspicious, make: () => suspiciousLabels(suspicious, options) },
-    { title: "Confusion matrix", from: [classes, confusion], make: () => confusionMatrix(inspection) },
-    { title: "The most confused pairs", from: pairs, half: true, make: () => confusedPairs(pairs) },
-    { title: "Recall and precision", from: scores, half: true, make: () => classTable(scores) },
-    { title: "Would more images help?", from: learning, half: true, make: () => learning && learningCurve(learning) },
-    { title: "Filters", from: inspection.filters, half: true, make: () => filters(inspection.filters) },
-    { title: "Neurons by class", from: means, make: () => means && neurons(means, classes) },
+    { title: "Confusion matrix", from: html.confusion },
+    { title: "The most confused pairs", from: html.pairs, half: true },
+    { title: "Recall and precision", from: html.per_class, half: true },
+    { title: "Would more images help?", from: html.curve, half: true },
+    { title: "Filters", from: html.filters, half: true },
+    { title: "Neurons by class", from: html.neurons },
   ].filter(({ from }) => from);
   const place = byId("inspect-parts");
   const focused = place.contains(document.activeElement) ? document.activeElement?.getAttribute("data-cell") : null;
-  parts = new Map(wanted.map(({ title, from, half, make }) => {
+  parts = new Map(wanted.map(({ title, from, half, make = () => fromHtml(String(from)) }) => {
     const json = JSON.stringify(from);
     const old = parts.get(title);
     if (old?.json === json) return [title, old];
@@ -82,17 +87,6 @@ function show(inspection) {
   if (elements.some((element, i) => place.children[i] !== element)) place.replaceChildren(...elements);
   // A cell drawn anew keeps the focus for people who work with the keyboard.
   if (focused && document.activeElement === document.body) place.querySelector(`[data-cell="${focused}"]`)?.focus();
-}
-
-/** @param {Inspection} inspection */
-function confusionMatrix({ classes, confusion }) {
-  return el("div", {},
-    el("p", {}, "A row for each class, a column for each predicted class; the numbers are images. "
-      + "Choose a cell to see them."),
-    matrix(classes, confusion, (/** @type {number} */ i, /** @type {number} */ j) => openCell(classes[i], classes[j])),
-    el("p", { class: "key" },
-      el("span", { class: "swatch right" }), " correct ", el("span", { class: "swatch wrong" }),
-      " predicted as another class; the stronger the colour, the larger the share of the row"));
 }
 
 /** The images behind a cell. @param {string} name @param {string} predicted */
@@ -122,40 +116,4 @@ function openCell(name, predicted) {
   });
   const { dialog } = openDialog(title, { body: [note, message, grid.element] });
   grid.refresh().then(() => grid.focus(0));
-}
-
-/** @param {Inspection["pairs"]} pairs */
-function confusedPairs(pairs) {
-  if (!pairs.length) return el("p", {}, "No image was predicted as another class.");
-  const most = Math.max(...pairs.map(({ images }) => images));
-  return el("ol", { class: "pairs" }, pairs.map(({ class: name, predicted, images, share }) =>
-    el("li", {},
-      el("button", { type: "button", onclick: () => openCell(name, predicted) },
-        el("b", {}, name), " predicted as ", el("b", {}, predicted)),
-      el("span", { class: "bar", "--part": images / most }),
-      el("span", { class: "number" }, `${number(images)} (${percent(share)})`))));
-}
-
-/** @param {ClassScores[]} rows */
-function classTable(rows) {
-  const head = ["class", "images", "recall", "95 % interval", "precision"];
-  const share = (/** @type {number | null} */ value) => (value === null ? "–" : percent(value, 1));
-  return el("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": "Recall and precision" },
-    el("table", { class: "plain" },
-      el("thead", {}, el("tr", {}, head.map((text) => el("th", { scope: "col" }, text)))),
-      el("tbody", {}, rows.map((row) =>
-        el("tr", {},
-          el("th", { scope: "row" }, row.class),
-          el("td", {}, number(row.images)),
-          el("td", {}, share(row.recall)),
-          el("td", {}, row.images ? `${percent(row.low)} to ${percent(row.high)}` : ""),
-          el("td", {}, share(row.precision)))))));
-}
-
-/** @param {Curve} learning */
-function learningCurve(learning) {
-  const verdict = el("p", {}, learning.verdict);
-  if (!learning.sizes.length) return verdict;
-  const how = "Accuracy on validation quarters, trained on parts of the other images; lines: standard deviation over the quarters.";
-  return el("div", {}, verdict, curve(learning), el("p", { class: "key" }, how));
 }

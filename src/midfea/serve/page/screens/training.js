@@ -1,10 +1,9 @@
 // Part of the teach screen: train, watch, cancel, and how good the model is.
 
 import { api } from "../core/api.js";
-import { byId, el, setText, showMessage } from "../core/dom.js";
+import { byId, el, fromHtml, setText, showMessage } from "../core/dom.js";
 import { store } from "../core/store.js";
 import { count, duration, moment, percent, shortList } from "../core/text.js";
-import { accuracyShown } from "../interval.js";
 import { uploads } from "../parts/upload_queue.js";
 
 /** @import { Job, Model, State } from "../core/types.js" */
@@ -117,7 +116,7 @@ function modelFacts(model) {
   const parts = [];
   if (opened) parts.push(el("h3", {}, `Opened: ${model.name}`));
   if (accuracy) {
-    parts.push(accuracyShown(accuracy), el("p", { class: "key" }, `${accuracy.how[0].toUpperCase()}${accuracy.how.slice(1)}.`));
+    parts.push(fromHtml(accuracy.drawing), el("p", { class: "key" }, `${accuracy.how[0].toUpperCase()}${accuracy.how.slice(1)}.`));
   }
   if (opened) {
     const meaning = accuracy ? "The accuracy is that of its own training." : "Its accuracy is not in the file.";
