@@ -193,7 +193,9 @@ class MidFeaClassifier(ClassifierMixin, MidFeaBase):
     def _n_folds(self, numbers: Indices, tune: bool) -> int:
         if tune:
             return self._network_settings().n_folds
-        return N_FOLDS_OF_COSTLY_HEADS if self.selectivity is not None else n_folds_for(numbers)
+        if self.selectivity is not None:
+            return N_FOLDS_OF_COSTLY_HEADS
+        return n_folds_for(len(numbers), len(self.classes_))
 
     def _network_settings(self) -> NetworkSettings:
         return NetworkSettings() if self.network is None else self.network

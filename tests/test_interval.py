@@ -1,0 +1,88 @@
+"""The interval for the accuracy on new images covers what it promises."""
+
+import numpy as np
+import pytest
+from scipy.stats import binomtest, norm
+
+from midfea.learning.folds import make_folds, split
+from midfea.learning.interval import cross_validated, wilson
+from midfea.learning.validation import Validation, no_validation
+
+
+def nearest_mean_scores(x, y, others):
+    means = np.stack([x[y == label].mean(axis=0) for label in (0, 1)])
+    return others @ means.T - np.square(means).sum(axis=1) / 2
+
+
+def true_accuracy(x, y, centres):
+    """Of the nearest-mean classifier of these samples, for new samples of the same kind: exact."""
+    means = np.stack([x[y == label].mean(axis=0) for label in (0, 1)])
+    direction = means[1] - means[0]
+    threshold = (np.square(means[1]).sum() - np.square(means[0]).sum()) / 2
+    margins = (threshold - centres @ direction) / np.linalg.norm(direction)
+    return (norm.cdf(margins[0]) + norm.cdf(-margins[1])) / 2
+
+
+def coverage(n, n_folds, n_used, n_repeats):
+    rng = np.random.RandomState(n)
+    covered = 0
+    for repeat in range(n_repeats):
+        centres = np.eye(2, 10) * (1.5, 3.0)[repeat % 2]  # hard and easy problems
+        y = np.arange(n) % 2
+        x = rng.normal(size=(n, 10)) + centres[y]
+        folds = make_folds(y, n_folds, repeat)
+        used = np.flatnonzero(folds < n_used)
+        scores = np.zeros((n, 2))
+        for fold in range(n_used):
+            train, test = split(folds, fold)
+            scores[test] = nearest_mean_scores(x[train], y[train], x[test])
+        record = Validation(used, y[used], scores[used], folds[used], n_folds, len(used))
+        covered += record.interval.low <= true_accuracy(x, y, centres) <= record.interval.high
+    return covered / n_repeats
+
+
+@pytest.mark.parametrize(
+    ("n", "n_folds", "n_used", "n_repeats"),
+    [(20, 10, 10, 1500), (50, 10, 10, 1000), (200, 10, 10, 600), (1000, 10, 10, 400), (20, 4, 4, 1500)],
+)
+def test_ninety_five_of_a_hundred_are_covered(n, n_folds, n_used, n_repeats):
+    assert 0.93 <= coverage(n, n_folds, n_used, n_repeats) <= 0.98
+
+
+@pytest.mark.parametrize(("correct", "n"), [(18, 20), (45, 50), (0, 10), (200, 200)])
+def test_wilson_is_scipys(correct, n):
+    theirs = binomtest(correct, n).proportion_ci(method="wilson")
+    np.testing.assert_allclose(wilson(correct, n)[1:], theirs, atol=1e-12)
+
+
+def test_folds_make_it_wider():
+    plain, one, all_four = wilson(18, 20), cross_validated(18, 20, 4, 1), cross_validated(18, 20, 4, 4)
+    widths = [interval.high - interval.low for interval in (plain, one, all_four)]
+    assert widths == sorted(widths) and widths[0] < widths[2]
+
+
+def test_the_record_counts_the_folds_that_were_held_out():
+    """Every quarter of few images, or one of many: the interval knows which."""
+    y = np.arange(80) % 2
+    scores = np.eye(2)[y]
+    folds = make_folds(y, 4, 0)
+    every = Validation(np.arange(80), y, scores, folds, 4, 80)
+    one = np.flatnonzero(folds == 0)
+    single = Validation(one, y[one], scores[one], folds[one], 4, len(one))
+    assert every.interval == cross_validated(80, 80, 4, 4)
+    assert single.interval == cross_validated(20, 20, 4, 1)
+    assert "each of 80 images" in every.how and "in 1 of 4 folds" in single.how
+
+
+def test_a_group_counts_as_one_image():
+    y = np.arange(40) % 2
+    folds = make_folds(y, 10, 0)
+    alone, grouped = (Validation(np.arange(40), y, np.eye(2)[y], folds, 10, n) for n in (40, 8))
+    assert grouped.interval.low < alone.interval.low
+    assert grouped.accuracy == alone.accuracy == 1
+
+
+def test_nothing_held_out_says_nothing():
+    record = no_validation(3)
+    assert np.isnan(record.accuracy) and record.interval[1:] == (0.0, 1.0)
+    assert record.probabilities.shape == (0, 3)
