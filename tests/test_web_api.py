@@ -332,7 +332,11 @@ def test_a_trained_model_is_told_of(taught):
     accuracy = model["accuracy"]
     assert 0 <= accuracy["low"] < accuracy["value"] < accuracy["high"] <= 1
     assert accuracy["n"] == 42
-    assert load(taught.folder / "model.midfea").classes_.tolist() == sorted(KINDS)
+    loaded = load(taught.folder / "model.midfea")
+    assert loaded.classes_.tolist() == sorted(KINDS)
+    interval = loaded.validation_.interval  # one number: the page shows that of the model file
+    assert (accuracy["value"], accuracy["low"], accuracy["high"]) == pytest.approx(tuple(interval))
+    assert accuracy["how"] == loaded.validation_.how
 
 
 def test_an_answer_with_evidence(taught):
@@ -360,7 +364,7 @@ def test_why(taught):
     id = next(iter(taught.all_images()))
     found = taught.client.post("/api/explain", params={"id": id, "class": "crack"}).json()
     assert found["class"] == "crack"
-    assert [each["name"] for each in found["stages"]][-1] == "nearest words"
+    assert [each["name"] for each in found["stages"]][-1] == "words"
     assert all(each["contribution"] > 0 for each in found["words_for"])
     assert all(each["contribution"] < 0 for each in found["words_against"])
     assert found["nearest"][0] == {**found["nearest"][0], "id": id, "distance": 0.0}
@@ -424,6 +428,7 @@ def test_what_is_taken_away(taught, tmp_path):
         assert answer == {"name": "pets.midfea", "classes": sorted(KINDS)}
         state = other.state()
         assert (state["model"]["name"], state["model"]["opened"]) == ("pets.midfea", True)
+        assert state["model"]["accuracy"] == taught.state()["model"]["accuracy"]
         refused(other.client.get("/api/inspect"), 409, "opened from a file")
         answer = other.client.post("/api/classify", params={"id": opened["accepted"][0]["id"]})
         assert answer.status_code == 200

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from midfea import load
 from midfea.datasets import load_surfaces
-from midfea.model_file.v1 import load
 from serving import Server
 
 SCREENS = ("teach", "classify", "inspect", "take-away")
@@ -223,7 +223,8 @@ def the_whole_way(visit, taught, new, workspace, tmp_path):
         elsewhere.page.get_by_label("Model file").set_input_files(saved)
         elsewhere.page.get_by_text("Opened: it knows 2 classes").wait_for()
         elsewhere.page.get_by_label("Zip of class folders").set_input_files(archived)
-        elsewhere.facts(f"2 classes · {n_taught + 1} images · model opened from a file")
+        elsewhere.facts(f"2 classes · {n_taught + 1} images · model opened from a file · ")
+        elsewhere.facts(" accuracy")
         elsewhere.go("classify")
         elsewhere.page.set_input_files("#classify-input", [asked])
         elsewhere.page.get_by_role("list", name="Probabilities").wait_for()

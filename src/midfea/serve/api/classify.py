@@ -13,8 +13,10 @@ from numpy.typing import NDArray
 
 from midfea.evidence import Explanation, Word
 from midfea.explain.content import active_neurons, sum_of_parts, word_caption
-from midfea.pictures.images import ImageError, Images, Picture, picture
+from midfea.pictures.images import Images
 from midfea.pictures.mosaic import data_uri
+from midfea.pictures.picture import Picture
+from midfea.pictures.reading import ImageError
 from midfea.serve.api.body import MEGABYTE, form_body
 from midfea.serve.api.current import LoadedModel
 from midfea.serve.api.services import Services, ServicesDep
@@ -64,8 +66,7 @@ async def _answered(services: Services, file: UploadFile | None, id: str | None,
 
 def _answer(services: Services, file: UploadFile | None, id: str | None, answer: Answer) -> Json:
     """The answer for an image of a request (which is not kept) or of the workspace."""
-    max_side = services.current.need().model.settings_["max_side"]
-    workspace = services.workspace
+    extractor, workspace = services.current.need().model.extractor_, services.workspace
     if file is not None and id is None:
         with workspace.incoming.receive(file.file, durable=False) as received:
             pixels = workspace.decoder.pixels(received.path)
@@ -73,8 +74,8 @@ def _answer(services: Services, file: UploadFile | None, id: str | None, answer:
         pixels = workspace.decoder.pixels(workspace.images.path(workspace.images.find(id)))
     else:
         raise Refused("send an image as “file”, or name one of the workspace by its id")
-    image = picture(pixels, max_side)
     try:
+        image = extractor.pictures(Images([pixels]))[0]
         values = services.current.use(lambda loaded: answer(loaded, image))
     except ImageError as error:  # too small for this model
         raise Refused(str(error)) from None
@@ -123,7 +124,7 @@ def _explanation(workspace: Workspace, label: str | None, loaded: LoadedModel, i
         "words_for": [_word(explanation, word) for word in explanation.words_for],
         "words_against": [_word(explanation, word) for word in explanation.words_against],
         "neurons": _neurons(explanation),
-        "nearest": _nearest(workspace, loaded, loaded.model._features(Images([image]))[0]),
+        "nearest": _nearest(workspace, loaded, explanation.features),
     }
 
 

@@ -6,18 +6,19 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import datetime
-from pathlib import Path
 from typing import IO, NamedTuple, TypeVar
 
 import numpy as np
 
-from midfea import MidFeaClassifier, load
-from midfea.model_file.v1 import ModelFileError
+from midfea.estimators.classifier import MidFeaClassifier
+from midfea.learning.validation import Validation
+from midfea.model_file import ModelFileError
 from midfea.serve.errors import Clash, Refused
 from midfea.serve.store.files import Signature, file_id
 from midfea.serve.store.names import file_name
 from midfea.serve.store.workspace import Workspace
-from midfea.serve.training.record import TrainingRecord, Validation
+from midfea.serve.training.model_loading import load_classifier
+from midfea.serve.training.record import TrainingRecord
 
 NO_MODEL = "there is no model yet: train one, or open one"
 T = TypeVar("T")
@@ -32,8 +33,8 @@ class LoadedModel(NamedTuple):
 
     @property
     def validation(self) -> Validation | None:
-        """The predictions for validation images; None if there are none."""
-        return self.record.validation
+        """The predictions for validation images, of the model file; None if there are none."""
+        return self.model.validation_ if len(self.model.validation_) else None
 
 
 class ModelState(NamedTuple):
@@ -128,14 +129,6 @@ class CurrentModel:
         if self._state != before:
             self.workspace.images.touch()
         return self._state
-
-
-def load_classifier(path: Path) -> MidFeaClassifier:
-    """The classifier of a model file; `ModelFileError` if it holds another estimator."""
-    model = load(path)
-    if not isinstance(model, MidFeaClassifier):
-        raise ModelFileError(f"{path}: holds a {type(model).__name__}: a classifier is needed")
-    return model
 
 
 def needs_record(loaded: LoadedModel) -> TrainingRecord:

@@ -16,12 +16,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from midfea.serve.api.current import CurrentModel, load_classifier, needs_record
+from midfea.serve.api.current import CurrentModel, needs_record
 from midfea.serve.api.files import CHUNK_BYTES
 from midfea.serve.errors import Clash, Missing, Refused
 from midfea.serve.store.workspace import Workspace
+from midfea.serve.training.model_loading import load_classifier
 
 
 class _Pipe(io.RawIOBase):
@@ -119,12 +118,12 @@ def write_report_file(workspace: Workspace, target: Path) -> None:
     rows = [rows_by_path[photo.path] for photo in photos]
     predictions = Predictions(
         model.classes_,
-        np.array(record.labels)[np.asarray(validation.indices)[rows]],
-        np.asarray(validation.predicted)[rows],
-        np.asarray(validation.probabilities, dtype=np.float64)[rows],
+        validation.labels[rows],
+        validation.predicted[rows],
+        validation.probabilities[rows],
     )
     gallery = Gallery(
-        images=[photo.grey for photo in photos],
+        images=[photo.picture for photo in photos],
         thumbnails=[photo.thumbnail for photo in photos],
         names=[str(photo.path.relative_to(workspace.images.folder)) for photo in photos],
     )

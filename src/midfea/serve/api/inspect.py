@@ -82,8 +82,8 @@ def _inspected(workspace: Workspace, loaded: LoadedModel) -> Inspected:
     predictions = Predictions(
         classes,
         np.searchsorted(classes, np.array(labels, dtype=str)),
-        np.asarray(validation.predicted, dtype=np.intp)[rows],
-        np.asarray(validation.probabilities)[rows].reshape(len(rows), -1),
+        validation.predicted[rows],
+        validation.probabilities[rows],
     )
     return Inspected(predictions, ids)
 
@@ -94,8 +94,8 @@ def _overview(services: Services) -> Json:
     inspected, curve = _inspected(workspace, loaded), needs_record(loaded).curve
     predictions = inspected.predictions
     classes = predictions.classes.tolist()
-    layer = loaded.model.selectivity_
-    responses = None if layer is None else layer.selectivity_
+    layer = loaded.model.ns_layer_
+    responses = None if layer is None else layer.class_responses
     parts = {
         "confusion": confusion.matrix(predictions),
         "pairs": confusion.pairs(predictions),

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from fastapi import APIRouter
 from pydantic import BaseModel, Field
 
 from midfea.serve.api.body import JSON_BODY
 from midfea.serve.api.services import ServicesDep
-from midfea.serve.training.record import TrainingSettings
+from midfea.serve.training.record import Preset, TrainingSettings
 
 router = APIRouter(prefix="/api/train", tags=["teach"])
 
@@ -17,7 +17,7 @@ router = APIRouter(prefix="/api/train", tags=["teach"])
 class Training(BaseModel):
     """How to train. `neurons`: of a neuron-selectivity layer, 0 for none."""
 
-    preset: Literal["fast", "best", "paper"] = "fast"
+    preset: Preset = "fast"
     neurons: Annotated[int, Field(ge=0, le=1000)] = 0
     finetune: bool = False
 

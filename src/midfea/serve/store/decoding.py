@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from midfea.pictures.formats import DECODERS, FORMATS, ImageFormat, has_image_ending
-from midfea.pictures.images import ImageError, read_image
+from midfea.pictures.reading import ImageError, read_image
 from midfea.pictures.thumbnails import thumbnail
 from midfea.serve.errors import Refused
 from midfea.serve.store.names import quoted

@@ -6,7 +6,7 @@ line. The process ends when standard input does: then the server that started it
 
 from __future__ import annotations
 
-import copy
+import importlib.util
 import json
 import os
 import secrets
@@ -16,33 +16,26 @@ import time
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from filelock import FileLock, Timeout
-from numpy.typing import NDArray
 
-from midfea import MidFeaClassifier, load
 from midfea.datasets.folder import Photo, read_photos
-from midfea.estimators.finetuned import wanted
-from midfea.learning.validation import learning_curve
+from midfea.estimators.classifier import MidFeaClassifier
+from midfea.estimators.plan import expected_steps
+from midfea.learning.curve import learning_curve
 from midfea.parallel import linear_algebra_threads
-from midfea.pictures.images import Images, Picture
+from midfea.pictures.picture import Picture
 from midfea.progress import reporting_to
 from midfea.report.facts import milliseconds_per_image
-from midfea.report.held_out import held_out_answers
 from midfea.serve.errors import Refused
-from midfea.serve.store.files import file_id
+from midfea.serve.store.files import ID_DIGITS, file_id
 from midfea.serve.store.images import StoredImage, digest_of
 from midfea.serve.store.workspace import Workspace
 from midfea.serve.training.features import KeptFeatures, forget_other_chains
-from midfea.serve.training.plan import expected_steps
-from midfea.serve.training.record import (
-    TrainingRecord,
-    TrainingSettings,
-    Validation,
-    forget_other_records,
-)
+from midfea.serve.training.model_loading import load_classifier
+from midfea.serve.training.record import TrainingRecord, TrainingSettings, forget_other_records
 from midfea.serve.training.steps import Steps, Tell
 
 SEED = 0
@@ -56,6 +49,7 @@ class Fitted(NamedTuple):
 
     model: MidFeaClassifier
     images: list[StoredImage]
+    groups: list[str]  # equal for duplicates
     samples: list[Picture]
     n_learned_from: int  # images, when filters and words were learned
 
@@ -88,22 +82,20 @@ def _train(workspace: Workspace, settings: TrainingSettings, tell: Tell) -> str:
     features = KeptFeatures(workspace.features_folder, chain)
     n_new = None if previous is None else sum(image.id not in features.places for image in images)
     n_classes = len({image.label for image in images})
-    seconds = expected_steps(_classifier(settings), len(images), n_classes, n_new)
+    seconds = _expected_seconds(_classifier(settings), len(images), n_classes, n_new)
     with reporting_to(Steps(seconds, tell).report):
         if previous is None:
             fitted = _fit(workspace, settings, images, features)
         else:
             fitted = _fit_head(workspace, settings, images, features, previous.n_learned_from)
         model = fitted.model
-        labels = np.array([image.label for image in fitted.images])
-        y = np.searchsorted(model.classes_, labels)
-        validation = _validation(model, labels, fitted.images, features)
-        curve = learning_curve(model.training_features_, y, model.C_, SEED)
+        y = np.searchsorted(model.classes_, [image.label for image in fitted.images])
+        groups = np.unique(fitted.groups, return_inverse=True)[1]
+        curve = learning_curve(model.training_features_, y, model.head_.C, SEED, groups)
     record = TrainingRecord(
         name="model.midfea",
         trained=datetime.now().astimezone(),
         ids=tuple(image.id for image in fitted.images),
-        labels=tuple(y.tolist()),
         n_left_out=len(images) - len(fitted.images),
         seconds=round(time.perf_counter() - begun, 1),
         ms_per_image=round(milliseconds_per_image(model, fitted.samples), 2),
@@ -112,22 +104,35 @@ def _train(workspace: Workspace, settings: TrainingSettings, tell: Tell) -> str:
         n_learned_from=fitted.n_learned_from,
         digest=digest_of(images),
         curve=curve,
-        validation=validation,
     )
     return _put_in_place(workspace, model, record)
 
 
+def _expected_seconds(
+    model: MidFeaClassifier, n_images: int, n_classes: int, n_new: int | None
+) -> dict[str, float]:
+    """Seconds of each step: of reading the files, of the model's own steps and of the learning curve."""
+    n_read = n_images if n_new is None else n_new
+    steps = expected_steps(model, n_images, n_classes, _fine_tunes(model), n_new)
+    reading = {"reading files": 0.5 + 0.001 * n_read}
+    return reading | steps | {"learning curve": steps["classifier"] / 3}
+
+
 def _classifier(settings: TrainingSettings) -> MidFeaClassifier:
-    more = {"finetune": True} if settings.finetune else {}  # a preset may ask for it too
     model = MidFeaClassifier(
         preset=settings.preset,
-        C="cv",
+        C="auto",
         selectivity=settings.neurons or None,
         random_state=SEED,
-        **more,
+        keep_features=True,
     )
-    model.keep_features = True
+    if settings.finetune:  # a preset may ask for it too
+        model.finetune = True
     return model
+
+
+def _fine_tunes(model: MidFeaClassifier) -> bool:
+    return bool(model.finetune) and importlib.util.find_spec("torch") is not None
 
 
 def _previous(workspace: Workspace, settings: TrainingSettings, n_images: int) -> TrainingRecord | None:
@@ -140,7 +145,7 @@ def _previous(workspace: Workspace, settings: TrainingSettings, n_images: int) -
         record = TrainingRecord.read(workspace.results_folder, file_id(workspace.model_file.path))
     except OSError:
         return None
-    if record is None or record.settings is None or wanted(_classifier(settings).finetune):
+    if record is None or record.settings is None or _fine_tunes(_classifier(settings)):
         return None
     same = record.settings.preset == settings.preset
     return record if same and n_images < MAX_GROWTH * record.n_learned_from else None
@@ -149,13 +154,15 @@ def _previous(workspace: Workspace, settings: TrainingSettings, n_images: int) -
 def _fit(
     workspace: Workspace, settings: TrainingSettings, images: list[StoredImage], features: KeptFeatures
 ) -> Fitted:
+    """A new classifier; it learns filters and words too."""
     model = _classifier(settings)
     photos, used = _read(workspace, images, model.max_side, model.min_side)
     check_classes(used)
-    model.fit([photo.grey for photo in photos], [image.label for image in used])
+    pictures, groups = [photo.picture for photo in photos], _digests(photos)
+    model.fit(pictures, [image.label for image in used])
     if model.network_ is None or model.training_features_.nbytes <= MAX_FEATURE_BYTES:
-        _keep(features, used, photos, model.training_features_)
-    return Fitted(model, used, [photo.grey for photo in photos[:N_TIMED_IMAGES]], len(used))
+        features.add([image.id for image in used], groups, model.training_features_)
+    return Fitted(model, used, groups, pictures[:N_TIMED_IMAGES], len(used))
 
 
 def _fit_head(
@@ -165,45 +172,28 @@ def _fit_head(
     features: KeptFeatures,
     n_learned_from: int,
 ) -> Fitted:
-    """A classifier with the filters and words of the one before; features of new images only."""
-    fresh, old = _classifier(settings), load(workspace.model_file.path)
-    model = copy.copy(old)
-    model.keep_features = True
-    for name in ("C", "selectivity", "finetune"):
-        setattr(model, name, getattr(fresh, name))
-    model.settings_ = old.settings_ | {
-        name: getattr(fresh, name) for name in ("C", "selectivity", "finetune")
-    }
-    model.network_, model.network_weights_ = None, None
+    """The classifier of before with a new head; features of new images only."""
+    model, fresh = load_classifier(workspace.model_file.path), _classifier(settings)
+    names = ("C", "selectivity", "finetune", "keep_features")
+    model.set_params(**{name: getattr(fresh, name) for name in names})
+    max_side, min_side = model.extractor_.max_side, model.extractor_.chain.min_side
     new = [image for image in images if image.id not in features.places]
-    max_side = model.settings_["max_side"]
-    photos, used = _read(workspace, new, max_side, model.min_side)
+    photos, used = _read(workspace, new, max_side, min_side)
     if photos:
-        _keep(features, used, photos, model._features(Images([photo.grey for photo in photos])))
+        rows = model.features([photo.picture for photo in photos])
+        features.add([image.id for image in used], _digests(photos), rows)
     images = [image for image in images if image.id in features.places]
     check_classes(images)
-    model.training_features_ = features.rows([image.id for image in images])
-    numbers = model._encode_labels([image.label for image in images], len(images))
-    model._fit_svm(model.training_features_, numbers)
-    timed = photos or _read(workspace, images[:N_TIMED_IMAGES], max_side, model.min_side)[0]
-    samples = [photo.grey for photo in timed[:N_TIMED_IMAGES]]
-    return Fitted(model, images, samples, n_learned_from)
+    groups = [features.places[image.id].pixels for image in images]
+    labels = [image.label for image in images]
+    model.fit_head(features.rows([image.id for image in images]), labels, groups)
+    timed = photos or _read(workspace, images[:N_TIMED_IMAGES], max_side, min_side)[0]
+    samples = [photo.picture for photo in timed[:N_TIMED_IMAGES]]
+    return Fitted(model, images, groups, samples, n_learned_from)
 
 
-def _validation(
-    model: MidFeaClassifier, labels: NDArray[Any], images: list[StoredImage], features: KeptFeatures
-) -> Validation | None:
-    pixels = [features.places[image.id].pixels for image in images if image.id in features.places]
-    answers = held_out_answers(model, labels, SEED, pixels if len(pixels) == len(images) else None)
-    if not len(answers.indices):
-        return None
-    return Validation(
-        answers.indices.tolist(),
-        answers.predicted.tolist(),
-        answers.probabilities.tolist(),
-        answers.interval,
-        answers.how,
-    )
+def _digests(photos: Sequence[Photo]) -> list[str]:
+    return [photo.picture.digest().hex()[:ID_DIGITS] for photo in photos]
 
 
 def _read(
@@ -213,15 +203,6 @@ def _read(
     by_path = {workspace.images.path(image): image for image in images}
     photos, _ = read_photos(list(by_path), max_side, min_side)
     return photos, [by_path[photo.path] for photo in photos]
-
-
-def _keep(
-    features: KeptFeatures,
-    images: list[StoredImage],
-    photos: list[Photo],
-    rows: NDArray[np.float32],
-) -> None:
-    features.add([image.id for image in images], [p.hash.hex()[:20] for p in photos], rows)
 
 
 def _put_in_place(workspace: Workspace, model: MidFeaClassifier, record: TrainingRecord) -> str:

@@ -10,47 +10,29 @@ import json
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from midfea.files import replacing
-from midfea.learning.interval import Interval
-from midfea.learning.validation import LearningCurve
+from midfea.learning.curve import LearningCurve
 
 VERSION = 2
+Preset = Literal["fast", "best", "paper"]
 
 
 @dataclass(frozen=True)
 class TrainingSettings:
     """What the user chooses."""
 
-    preset: str = "fast"
+    preset: Preset = "fast"
     neurons: int = 0
     finetune: bool = False
-
-
-@dataclass(frozen=True)
-class Validation:
-    """Predictions for validation images.
-
-    indices : of the validation images among the images trained on
-    predicted : class numbers
-    probabilities : of the classes, a row for each image
-    interval : accuracy with its 95 % interval
-    how : how the images were validated, in words
-    """
-
-    indices: list[int]
-    predicted: list[int]
-    probabilities: list[list[float]]
-    interval: Interval
-    how: str
 
 
 @dataclass(frozen=True)
 class TrainingRecord:
     """How a model was trained. A model opened from a file has name and time only.
 
-    ids, labels : the images trained on and their class numbers
+    ids : the images trained on, in the order of the model's `validation_`
     n_left_out : images that could not be read
     chain : name of the filters and words, under which features are kept
     n_learned_from : images that filters and words were learned from
@@ -61,7 +43,6 @@ class TrainingRecord:
     trained: datetime
     opened: bool = False
     ids: tuple[str, ...] = ()
-    labels: tuple[int, ...] = ()
     n_left_out: int = 0
     seconds: float | None = None
     ms_per_image: float | None = None
@@ -70,7 +51,6 @@ class TrainingRecord:
     n_learned_from: int = 0
     digest: str = ""
     curve: LearningCurve | None = None
-    validation: Validation | None = None
 
     def write(self, folder: Path, model_id: str) -> None:
         """Keep the record for the model of this id."""
@@ -107,11 +87,7 @@ def _restored(values: dict[str, Any]) -> dict[str, Any]:
     restored = values | {
         "trained": datetime.fromisoformat(values["trained"]),
         "ids": tuple(values["ids"]),
-        "labels": tuple(values["labels"]),
     }
     for name, kind in (("settings", TrainingSettings), ("curve", LearningCurve)):
         restored[name] = None if values[name] is None else kind(**values[name])
-    if values["validation"] is not None:
-        parts = values["validation"]
-        restored["validation"] = Validation(**parts | {"interval": Interval(*parts["interval"])})
     return restored
