@@ -364,7 +364,7 @@ def test_why(taught):
     id = next(iter(taught.all_images()))
     found = taught.client.post("/api/explain", params={"id": id, "class": "crack"}).json()
     assert found["class"] == "crack"
-    assert [each["name"] for each in found["stages"]][-1] == "words"
+    assert [each["name"] for each in found["stages"]][-1] == "nearest words"
     assert all(each["contribution"] > 0 for each in found["words_for"])
     assert all(each["contribution"] < 0 for each in found["words_against"])
     assert found["nearest"][0] == {**found["nearest"][0], "id": id, "distance": 0.0}

@@ -29,9 +29,9 @@ test("every tile that is in view is in sight, and few others", () => {
 
 test("a grid shows some rows and a part of the next", () => {
   const { step } = LAYOUT;
-  assert.deepEqual(gridHeights(LAYOUT, 0, 3), { whole: 0, shown: 0 });
-  assert.deepEqual(gridHeights(LAYOUT, 12, 3), { whole: 3 * step - 6, shown: 3 * step - 6 });
-  assert.deepEqual(gridHeights(LAYOUT, 13, 3), { whole: 4 * step - 6, shown: (3 + 1 / 3) * step });
+  assert.deepEqual(gridHeights(LAYOUT, 0, 3), { whole: 0, visible: 0 });
+  assert.deepEqual(gridHeights(LAYOUT, 12, 3), { whole: 3 * step - 6, visible: 3 * step - 6 });
+  assert.deepEqual(gridHeights(LAYOUT, 13, 3), { whole: 4 * step - 6, visible: (3 + 1 / 3) * step });
 });
 
 test("keys lead from tile to tile, and not beyond the ends", () => {

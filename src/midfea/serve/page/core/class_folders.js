@@ -53,8 +53,8 @@ export function groupByClass(files, endings) {
  * @param {Map<string, F[]>} classes
  */
 function sort(files, depth, classes) {
-  const add = (/** @type {string} */ name, /** @type {FoundFile<F>[]} */ found) =>
-    classes.set(name, [...(classes.get(name) ?? []), ...found.map(({ file }) => file)]);
+  const add = (/** @type {string} */ name, /** @type {FoundFile<F>[]} */ members) =>
+    classes.set(name, [...(classes.get(name) ?? []), ...members.map(({ file }) => file)]);
   if (files.some(({ path }) => path.length === depth + 1)) {
     add(files[0].path[depth], files);
     return;

@@ -25,7 +25,7 @@ export function tilesInSight({ columns, step }, { scrollTop, height, total }) {
 }
 
 /**
- * Height of all rows, and of the part that is shown: a few rows and a third of the next.
+ * Height of all rows, and of the visible part: a few rows and a third of the next.
  * @param {{columns: number, step: number}} layout
  * @param {number} total
  * @param {number} maxRows
@@ -33,7 +33,7 @@ export function tilesInSight({ columns, step }, { scrollTop, height, total }) {
 export function gridHeights({ columns, step }, total, maxRows) {
   const rows = Math.ceil(total / columns);
   const whole = Math.max(0, rows * step - GAP_PIXELS);
-  return { whole, shown: rows > maxRows ? (maxRows + 1 / 3) * step : whole };
+  return { whole, visible: rows > maxRows ? (maxRows + 1 / 3) * step : whole };
 }
 
 /**

@@ -41,8 +41,8 @@ async function walk(entry, path) {
  * @returns {FoundFile[]}
  */
 export function chosenFiles(files) {
-  const found = files.map((file) => ({ file, path: file.webkitRelativePath.split("/").slice(0, -1) }));
-  return found.filter(({ file, path }) => ![...path, file.name].some(isSystemFile));
+  const withPaths = files.map((file) => ({ file, path: file.webkitRelativePath.split("/").slice(0, -1) }));
+  return withPaths.filter(({ file, path }) => ![...path, file.name].some(isSystemFile));
 }
 
 /**

@@ -122,9 +122,9 @@ export class ImageGrid {
   #draw() {
     if (!this.element.isConnected || !this.element.clientWidth) return;
     const layout = this.#layout();
-    const { whole, shown } = gridHeights(layout, this.total, this.options.maxRows);
+    const { whole, visible } = gridHeights(layout, this.total, this.options.maxRows);
     this.sheet.style.height = `${whole}px`;
-    this.element.style.height = `${shown}px`;
+    this.element.style.height = `${visible}px`;
     this.#active = Math.max(0, Math.min(this.#active, this.total - 1));
     const { first, last } = this.#inSight();
     for (const [index, tile] of this.#tiles) {

@@ -39,7 +39,7 @@ export class PredictionCard {
     this.explanation = el("div", { class: "why", hidden: true });
     this.element = el("article", { class: "card answer", "aria-label": this.name },
       el("div", { class: "seen" }, this.picture, this.legend, this.evidence),
-      el("div", { class: "told" }, this.title, this.facts, this.bars,
+      el("div", { class: "prediction" }, this.title, this.facts, this.bars,
         el("div", { class: "buttons" }, this.wrong, this.correct, this.why), this.message, this.status),
       this.explanation);
   }

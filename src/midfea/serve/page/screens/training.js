@@ -109,7 +109,7 @@ function result({ model, model_error: problem, model_loading: loading, images })
   return parts;
 }
 
-/** @param {Model} model @returns {HTMLElement[]} */
+/** @param {Model} model @returns {(HTMLElement | DocumentFragment)[]} */
 function modelFacts(model) {
   const { accuracy, opened } = model;
   const classes = count(model.classes.length, "class", "classes");
