@@ -20,7 +20,6 @@ from midfea.cli.train import make_classifier
 from midfea.datasets import load_folder
 from midfea.learning.interval import wilson
 from midfea.progress import progress_bars
-from midfea.report.held_out import held_out_answers
 
 
 def main() -> None:
@@ -39,7 +38,7 @@ def main() -> None:
         model = make_classifier(given.preset, seed=seed)
         with progress_bars():
             model.fit([data.images[i] for i in train], data.target[train])
-            found = held_out_answers(model, data.target[train], seed).interval
+            found = model.validation_.interval
             answers = model.predict([data.images[i] for i in test])
         accuracy = float((answers == data.target[test]).mean())
         plain = wilson(round(found.accuracy * len(train)), len(train))

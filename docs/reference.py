@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import midfea
-from midfea import datasets, explain, export, plot, stages
+from midfea import datasets, evidence, export, plot, stages
 
 PLACE = Path(__file__).with_suffix(".md")
 METHODS = (
@@ -29,7 +29,7 @@ def page() -> str:
     for name in ("MidFea", "MidFeaClassifier", "MidFeaRegressor", "NeuronSelectivity"):
         lines += _class(getattr(midfea, name))
     lines += _function("midfea.load", midfea.load)
-    for module in (stages, datasets, explain, export, plot):
+    for module in (stages, datasets, evidence, export, plot):
         lines += [f"## {module.__name__}", "", inspect.getdoc(module) or "", ""]
         names = getattr(module, "__all__", None) or [
             name

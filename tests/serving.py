@@ -14,9 +14,8 @@ from pathlib import Path
 
 import httpx
 import numpy as np
+from filelock import FileLock
 from PIL import Image
-
-from midfea.serve.store.lock import Lock
 
 
 class Server:
@@ -74,7 +73,10 @@ class Server:
         return answer.json()
 
     def state(self):
-        return self.get("state")
+        """The state, once a model that is being loaded is there."""
+        while (state := self.get("state"))["model_loading"]:
+            time.sleep(0.02)
+        return state
 
     def upload(self, label, *files):
         """files: (name, bytes) each."""
@@ -221,12 +223,8 @@ def teach_and_kill(folder, n_kills, seed=0, log=lambda line: None):
 
 def check_whole(server, teacher):
     """Every accepted image and label is there; nothing is there that was not sent, or half of it."""
-    training = Lock(server.folder / ".midfea" / "training.lock")
-    end = time.monotonic() + 20
-    while not training.try_acquire():  # its process ends when it finds its server gone
-        assert time.monotonic() < end
-        time.sleep(0.05)
-    training.release()
+    with FileLock(server.folder / ".midfea" / "training.lock", timeout=20):
+        pass  # the training's process ends when it finds its server gone
     on_disk = {}
     for path in server.folder.glob("images/*/*"):
         content = path.read_bytes()

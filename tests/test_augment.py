@@ -8,7 +8,6 @@ from midfea import MidFeaClassifier
 from midfea.datasets import load_surfaces
 from midfea.learning import svm as linear_svm
 from midfea.pictures.augmentation import KINDS, copies, moved
-from midfea.report.held_out import held_out_answers
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +70,7 @@ def test_classifier_with_copies(surfaces, tmp_path, selectivity):
     np.testing.assert_array_equal(model.codebook_, plain.codebook_)  # only the classifier differs
     assert selectivity or np.abs(model.coef_ - plain.coef_).max() > 1e-3
     assert model.training_features_.shape[0] == len(surfaces.images)
-    assert len(held_out_answers(model, surfaces.target, 0).indices) == len(surfaces.images)
+    assert len(model.validation_) == len(surfaces.images)
     model.save(tmp_path / "model.midfea")
     loaded = midfea.load(tmp_path / "model.midfea")
     assert loaded.augment == ("shift", "rotate")

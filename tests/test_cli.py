@@ -135,11 +135,11 @@ def test_evaluate(photos, model):
     assert low < found["accuracy"] < high
     confusion = np.array(found["confusion"])
     assert confusion.sum() == found["images"] == len(list((photos / "test").rglob("*.png")))
-    assert np.trace(confusion) == found["right"]
+    assert np.trace(confusion) == found["correct"]
     for row, counts in zip(found["classes"], confusion, strict=True):
         assert row["images"] == counts.sum()
     if found["confused_pairs"]:
-        assert f"taken for {found['confused_pairs'][0]['taken_for']}" in result.stdout
+        assert f"predicted as {found['confused_pairs'][0]['predicted']}" in result.stdout
     page = report.read_text()
     assert "midfea evaluate" in page  # the exact command
     assert 'id="curve"' not in page  # the training images are not at hand

@@ -1,6 +1,8 @@
 """Explanations: they add up to the decision value, and name the descriptors that won."""
 
 import itertools
+from copy import copy
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,11 +12,12 @@ from command import fails_in_one_line, midfea
 from midfea import MidFeaClassifier, NeuronSelectivity, stages
 from midfea.engines import get_engine
 from midfea.evidence.spread import to_pixels
-from midfea.evidence.trace import all_codes, trace
-from midfea.pictures.images import Images
+from midfea.evidence.trace import trace
+from midfea.learning.network.settings import NetworkSettings
 from small import SMALL
 
 PARTITIONS = ("pyramid", "overlapping pyramid", (2, 3), {"size": 16, "step": 8})
+TINY_NETWORK = NetworkSettings(n_words=40, min_images_seen=192, images_seen_per_image=1, batch_size=16)
 PROJECTIONS = ("random", "gaussian", "uniform", "pca", None)
 
 
@@ -89,17 +92,25 @@ def test_neurons(few, projection):
     assert usual + found.intercept == pytest.approx(found.decision, abs=1e-4)
 
 
+def joined(model, weights):
+    """With other weights of its heads: after so little training a head may have none."""
+    other = copy(model)
+    other.network_ = replace(model.network_, weights=np.array(weights))
+    return other
+
+
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_network_share_is_what_the_network_adds(few, few_steps, n_classes):
+def test_network_share_is_what_the_network_adds(few, n_classes):
+    pytest.importorskip("torch")
     images, labels = few
     chosen = np.isin(labels, np.unique(labels)[:n_classes])
     images, labels = images[chosen], labels[chosen]
     assert MidFeaClassifier(**SMALL).fit(images, labels).explain(images[0]).network_share == 0
-    model = MidFeaClassifier(**SMALL, finetune=True).fit(images, labels)
-    model.network_weights_ = np.array([2.0, 0.5, 0.4])  # so little training may leave one without a say
-    with_network = adds_up(model, images[0], label=labels[0])
-    model.network_weights_ = np.array([2.0, 0.0, 0.0])
-    without = adds_up(model, images[0], label=labels[0])
+    model = MidFeaClassifier(**SMALL, finetune=True, network=TINY_NETWORK).fit(images, labels)
+    with_network, without = (
+        adds_up(joined(model, weights), images[0], label=labels[0])
+        for weights in ([2.0, 0.5, 0.4], [2.0, 0.0, 0.0])
+    )
     assert without.network_share == pytest.approx(0, abs=1e-6)
     share = with_network.decision - without.decision
     assert with_network.network_share == pytest.approx(share, abs=1e-6)
@@ -113,7 +124,7 @@ def test_maxima_are_shared_among_the_places_that_reach_them(few, encoding):
     images, labels = few
     settings = {"encoding": encoding, "partition": (2, 2), "projection": None}
     model = MidFeaClassifier(**SMALL, **settings).fit(images, labels)
-    chain, image = model._chain, images[0]
+    chain, image = model.extractor_.chain, images[0]
     maps = stages.soft_convolution(image, chain.filters, chain.padding)
     descriptors = stages.assemble_descriptors(stages.max_pool_3d(maps), chain.window)
     if encoding == "vq":
@@ -122,7 +133,7 @@ def test_maxima_are_shared_among_the_places_that_reach_them(few, encoding):
     else:
         words, weights = stages.llc_codes(descriptors, model.codebook_)
     height, width = words.shape[:2]
-    slopes = np.random.default_rng(0).standard_normal((4, 20))
+    gradient = np.random.default_rng(0).standard_normal((4, 20))
     expected = np.zeros((height, width))
     edges = [0, height // 2, height], [0, width // 2, width]
     for cell, (i, j) in enumerate(itertools.product(range(2), range(2))):
@@ -135,15 +146,16 @@ def test_maxima_are_shared_among_the_places_that_reach_them(few, encoding):
             for n, (weight, _) in enumerate(ranked, 1):
                 step = weight - (ranked[n][0] if n < len(ranked) else 0)
                 for _, place in ranked[:n]:
-                    expected[place] += slopes[cell, word] * step / n
-    found = trace(all_codes(image, chain, get_engine("reference")), chain, slopes.ravel())
-    np.testing.assert_allclose(found[0].by_descriptor, expected, atol=1e-5)
+                    expected[place] += gradient[cell, word] * step / n
+    codes = get_engine("reference").prepare(chain).codes_by_scale(image)
+    traced = trace(codes, chain, gradient.ravel())
+    np.testing.assert_allclose(traced[0].by_descriptor, expected, atol=1e-5)
 
 
 def test_evidence_stays_in_what_a_descriptor_sees(few):
     images, labels = few
     model = MidFeaClassifier(**SMALL).fit(images, labels)
-    chain = model._chain
+    chain = model.extractor_.chain
     rows, columns = chain.grid(images[0].shape)
     one = np.zeros((rows, columns))
     one[5, 6] = 1.0
@@ -180,7 +192,7 @@ def test_nearest_training_images(few):
     assert by_images.indices[0] == 4
     assert by_images.distances[0] == pytest.approx(0, abs=1e-5)
     assert (np.diff(by_images.distances) >= 0).all()
-    by_features = model.explain(images[4], training=model._features(Images(images))).nearest
+    by_features = model.explain(images[4], training=model.features(images)).nearest
     np.testing.assert_array_equal(by_images.indices, by_features.indices)
     with pytest.raises(ValueError, match="a feature matrix of 3 columns"):
         model.explain(images[4], training=np.ones((5, 3)))
@@ -218,19 +230,19 @@ def on_disk(few, tmp_path_factory):
     return root
 
 
-def test_command_writes_a_picture_and_a_page(on_disk):
+def test_command_writes_a_drawing_and_a_page(on_disk):
     for name in ("new.png.png", "page.html"):
         options = ("-o", on_disk / name, "--photos", on_disk / "photos", "--label", "pits")
         result = midfea("explain", on_disk / "model.midfea", on_disk / "new.png", *options)
         assert result.returncode == 0, result.stderr
         assert "Decision value for pits: " in result.stdout
-    with Image.open(on_disk / "new.png.png") as picture:
-        assert picture.format == "PNG"
-        assert len(np.unique(np.asarray(picture.convert("L")))) > 50
+    with Image.open(on_disk / "new.png.png") as drawing:
+        assert drawing.format == "PNG"
+        assert len(np.unique(np.asarray(drawing.convert("L")))) > 50
     page = (on_disk / "page.html").read_text()
     assert page.count("data:image/") > 10
-    assert "Neurons that fired" in page
-    assert "The training images most like it" in page
+    assert "Active neurons" in page
+    assert "The most similar training images" in page
     assert "http" not in page
     assert "(0.00)" in page  # the image itself was among those of training
 

@@ -30,7 +30,7 @@ from midfea.reproduce.figures import (
     self_taught,
     sets,
 )
-from midfea.view.style import LOOKS, mosaic, new_figure, save
+from midfea.view.style import LOOKS, new_figure, save
 
 
 def check_pictures(paths):
@@ -99,13 +99,6 @@ def test_the_list_of_figures_names_modules_that_make_them():
     modules = (flowchart, filters, lights, descriptor_maps, neurons, self_taught, parameters)
     assert [module.__name__.split(".")[-1] for module in modules] == list(figures.FIGURES)
     assert all(callable(module.make) for module in modules)
-
-
-def test_mosaic_puts_maps_row_by_row():
-    maps = np.arange(3.0) * np.ones((2, 2, 1))
-    gap = np.nan
-    expected = [[0, 0, gap, 1, 1]] * 2 + [[gap] * 5] + [[2, 2, gap, gap, gap]] * 2
-    np.testing.assert_array_equal(mosaic(maps, 2), np.array(expected))
 
 
 def test_normalised_maps_do_not_change_with_the_strength_of_the_light(surfaces):

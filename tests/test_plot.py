@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from midfea import MidFeaClassifier, load, plot
+from midfea.pictures.mosaic import mosaic
 from small import SMALL
 
 matplotlib = pytest.importorskip("matplotlib")
@@ -31,13 +32,17 @@ def drawn(ax):
 def test_filters(model, ax):
     assert plot.filters(model, ax) is ax
     assert drawn(ax).shape == (7 + 1 + 7, 7 + 1 + 7)  # two by two, a line between them
-    np.testing.assert_allclose(drawn(ax)[:7, :7], model.filters_[0])
+    limit = np.abs(model.filters_).max()
+    expected = 255 * (model.filters_[0] + limit) / (2 * limit)
+    np.testing.assert_allclose(drawn(ax)[:7, :7], expected, atol=1)
 
 
 def test_stage_maps(model, surfaces, ax):
     maps = model.feature_maps(surfaces[0][0])
     plot.stage_maps(maps, "soft_convolution", ax)
-    np.testing.assert_allclose(drawn(ax)[:64, :64], maps["soft_convolution"][..., 0])
+    convolved = maps["soft_convolution"]
+    expected = 255 * (convolved[..., 0] - convolved.min()) / np.ptp(convolved)
+    np.testing.assert_allclose(drawn(ax)[:64, :64], expected, atol=1)
     with pytest.raises(ValueError, match=r"stage is one of 'image', .*got 'codes'"):
         plot.stage_maps(maps, "codes", ax)
 
@@ -56,13 +61,13 @@ def test_evidence_is_orange_for_and_blue_against(model, surfaces, ax):
 
 def test_confusion(ax):
     plot.confusion(["a", "a", "b", "b"], ["a", "b", "b", "b"], ax)
-    np.testing.assert_allclose(drawn(ax), [[0.5, 0.5], [0, 1]])
+    np.testing.assert_allclose(drawn(ax), [[0.5, -0.5], [0, 1]])  # mistakes in another colour
     assert [text.get_text() for text in ax.texts] == ["1", "1", "2"]
 
 
 def test_neurons(model, ax):
     plot.neurons(model, ax)
-    assert drawn(ax).shape == model.selectivity_.selectivity_.shape
+    assert drawn(ax).shape == model.ns_layer_.class_responses.shape
     assert [label.get_text() for label in ax.get_xticklabels()] == list(model.classes_)
     with pytest.raises(ValueError, match="has no neurons"):
         plot.neurons(MidFeaClassifier(), ax)
@@ -73,6 +78,14 @@ def test_learning_curve(ax):
     line = ax.lines[0]
     np.testing.assert_allclose(line.get_ydata(orig=False), [0.5, 0.6, 0.7])
     assert [label.get_text() for label in ax.get_xticklabels()] == ["10", "20", "40"]
+
+
+def test_mosaic_puts_tiles_row_by_row():
+    tiles = np.arange(3.0)[:, None, None] * np.ones((2, 2))
+    expected = [[0, 0, 255, 127, 127]] * 2 + [[255] * 5] * 3
+    np.testing.assert_array_equal(mosaic(tiles, 2), expected)
+    coloured = mosaic(np.zeros((5, 4, 3, 3), dtype=np.uint8))
+    assert coloured.shape == (2 * 4 + 1, 3 * 3 + 2, 3)
 
 
 def test_an_axis_is_made_where_there_is_none():
@@ -90,7 +103,7 @@ def test_estimators_in_notebooks(model, tmp_path):
     assert "learned filters" not in plain
     fitted = model._repr_html_()
     assert "sk-top-container" in fitted
-    assert "4 filters, 20 words, 3 classes, 15 training images" in fitted
+    assert "4 filters, 20 words, 3 classes" in fitted
     assert "learned filters" in fitted
     assert model._repr_mimebundle_()["text/html"].endswith(fitted[-200:])
     model.save(tmp_path / "model.midfea")

@@ -1,111 +1,36 @@
-"""The report, the interval and what they rest on."""
+"""The report, the learning curve and the counts that they rest on."""
 
 import base64
 import io
 import json
-import math
 from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
 import pytest
 from PIL import Image
-from scipy.stats import binom, binomtest
 
 from midfea import MidFeaClassifier
-from midfea.learning.interval import cross_validated, wilson
-from midfea.learning.validation import SHARES, LearningCurve, deal, held_out_scores, learning_curve
+from midfea.learning.curve import SHARES, LearningCurve, learning_curve
+from midfea.learning.interval import wilson
+from midfea.learning.predictions import Predictions
 from midfea.pictures.thumbnails import SIDE, thumbnail
-from midfea.report import Answers, Facts, write_report
-from midfea.report.curve import drawing, verdict
-from midfea.report.held_out import held_out_answers
+from midfea.report import Facts, Gallery, write_report
+from midfea.report.gallery import chosen_images
+from midfea.view.charts import curve_drawing, headline, verdict
 
 STRANGE = "<b>x</b> & 'y' \"z\""
 
 
-# -- the interval ----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("right", "n"), [(0, 1), (1, 1), (0, 20), (20, 20), (45, 50), (961, 1031)])
-def test_wilson_is_scipys(right, n):
-    expected = binomtest(right, n).proportion_ci(0.95, method="wilson")
-    found = wilson(right, n)
-    assert found.low == pytest.approx(expected.low, abs=1e-12)
-    assert found.high == pytest.approx(expected.high, abs=1e-12)
-    assert found.accuracy == right / n
-
-
-def test_wilson_covers_what_it_promises():
-    """Exactly, by the binomial distribution: on average over accuracies, 95 % within a point."""
-    n = 60
-    inside = []
-    for p in np.linspace(0.5, 0.99, 50):
-        chances = binom.pmf(np.arange(n + 1), n, p)
-        intervals = [wilson(right, n) for right in range(n + 1)]
-        inside.append(sum(c for c, i in zip(chances, intervals, strict=True) if i.low <= p <= i.high))
-    assert np.mean(inside) == pytest.approx(0.95, abs=0.01)
-
-
-def test_nothing_held_out_says_nothing():
-    found = wilson(0, 0)
-    assert math.isnan(found.accuracy)
-    assert (found.low, found.high) == (0, 1)
-
-
-def test_folds_widen_the_interval_as_nadeau_and_bengio_say():
-    plain, folds = wilson(930, 1000), cross_validated(930, 1000, 10)
-    assert folds.accuracy == pytest.approx(plain.accuracy)
-    assert folds.low < plain.low < plain.high < folds.high
-    widths = (folds.high - folds.low) / (plain.high - plain.low)
-    assert widths == pytest.approx(math.sqrt(1 + 10 / 9), rel=0.01)
-    # One quarter held out: its variance by itself, and a third more.
-    quarter = cross_validated(90, 100, 4, 1)
-    same = wilson(90 / (4 / 3), 100 / (4 / 3))
-    assert (quarter.low, quarter.high) == (same.low, same.high)
-
-
-# -- held-out answers --------------------------------------------------------------------------------
-
-
-def test_every_class_is_dealt_out_evenly_and_copies_stay_together():
-    y = np.repeat(np.arange(4), [40, 7, 2, 1])
-    copies = np.arange(len(y))
-    copies[[3, 8, 21]] = 3
-    fold = deal(y, 10, 0, copies)
-    assert len({fold[i] for i in (3, 8, 21)}) == 1
-    assert fold[-1] == -1  # nothing to learn this class from, were it held out
-    for label, least, most in ((0, 3, 6), (1, 0, 1), (2, 0, 1)):
-        counts = np.bincount(fold[y == label], minlength=10)
-        assert least <= counts.min()
-        assert counts.max() <= most
-    np.testing.assert_array_equal(fold, deal(y, 10, 0, copies))
-
-
-def test_held_out_scores_come_from_svms_without_the_sample(rng_features):
-    from midfea.learning.svm import fit_linear_svm
-
-    x, y = rng_features
-    scores = held_out_scores(x, y, 1.0, seed=0, n_folds=4)
-    fold = deal(y, 4, 0)
-    for i in range(4):
-        weights, intercepts = fit_linear_svm(x[fold != i], y[fold != i], 1.0)
-        expected = x[fold == i] @ weights + intercepts
-        np.testing.assert_allclose(scores[fold == i], expected, atol=0.02)
-
-
-def test_scores_without_a_shared_gram_matrix_are_the_same(rng_features, monkeypatch):
-    x, y = rng_features
-    shared = held_out_scores(x, y, 1.0, seed=0, n_folds=5)
-    monkeypatch.setattr("midfea.learning.validation.GRAM_LIMIT", 10)
-    np.testing.assert_allclose(held_out_scores(x, y, 1.0, seed=0, n_folds=5), shared, atol=0.02)
+# -- the learning curve ------------------------------------------------------------------------------
 
 
 @pytest.fixture
 def rng_features():
     rng = np.random.RandomState(0)
     y = np.repeat(np.arange(3), 40)
-    centres = rng.normal(size=(3, 30))
-    return (centres[y] + 1.5 * rng.normal(size=(120, 30))).astype(np.float32), y
+    centres = rng.normal(size=(3, 300))
+    return (centres[y] + 5 * rng.normal(size=(120, 300))).astype(np.float32), y
 
 
 def test_learning_curve_rises_with_the_images_and_repeats(rng_features):
@@ -116,7 +41,7 @@ def test_learning_curve_rises_with_the_images_and_repeats(rng_features):
     assert curve.sizes[-1] == 90  # three quarters
     assert curve.accuracies[-1] > curve.accuracies[0] + 0.05
     assert curve == learning_curve(x, y, 1.0, seed=0)
-    assert f"{curve.sizes[-1]} images" in drawing(curve)
+    assert f"{curve.sizes[-1]} images" in curve_drawing(curve)
 
 
 def test_the_verdict_on_more_images():
@@ -129,11 +54,10 @@ def test_the_verdict_on_more_images():
 
 
 def test_labels_without_meaning_promise_chance_only(rng_features):
-    """What is held out stays unseen: shuffled labels cannot be told."""
+    """What is held out stays unseen: shuffled labels cannot be learned."""
     x, y = rng_features
     shuffled = np.random.RandomState(1).permutation(y)
-    answers = held_out_scores(x, shuffled, 1.0, seed=0, n_folds=5).argmax(axis=1)
-    assert (answers == shuffled).mean() < 0.5
+    assert max(learning_curve(x, shuffled, 1.0, seed=0).accuracies) < 0.5
 
 
 # -- the page ------------------------------------------------------------------------------------------
@@ -173,35 +97,34 @@ class Page(HTMLParser):
 def fitted(surfaces):
     images, labels = surfaces
     labels = np.where(labels == "pits", STRANGE, labels)
-    model = MidFeaClassifier(preset="fast", n_words=40, n_samples=4000, selectivity=4, random_state=0)
-    model.keep_features = True
+    settings = {"preset": "fast", "n_words": 40, "n_samples": 4000, "selectivity": 4, "random_state": 0}
+    model = MidFeaClassifier(**settings, keep_features=True)
     return model.fit(list(images), labels), images, labels
 
 
 @pytest.fixture(scope="module")
 def report(fitted, tmp_path_factory):
     model, images, labels = fitted
-    found = held_out_answers(model, labels, 0)
-    predicted = model.classes_[found.predicted].copy()
-    predicted[:3] = model.classes_[-1]  # some mistakes, whatever the model says
-    predicted[-3:] = model.classes_[0]
-    answers = Answers(
-        labels=labels,
-        predicted=predicted,
-        classes=model.classes_,
-        probabilities=found.probabilities,
+    validation = model.validation_
+    predicted = validation.predicted.copy()
+    predicted[:3] = 2  # some mistakes, whatever the model predicts
+    predicted[-3:] = 0
+    predictions = replace(Predictions.of_validation(validation, model.classes_), predicted=predicted)
+    gallery = Gallery(
         images=images,
         thumbnails=[thumbnail(image) for image in images],
         names=[f"{STRANGE}/{i}.png" for i in range(len(images))],
-    )
+    ).take(validation.indices)
     path = tmp_path_factory.mktemp("report") / "report.html"
-    facts = Facts(f"Title {STRANGE}", found.interval, "held out", "some images", seed=0)
-    write_report(path, model, answers, facts, training_labels=labels)
-    return path.read_text(encoding="utf-8"), answers
+    facts = Facts(f"Title {STRANGE}", validation.interval, "in validation", "some images", seed=0)
+    y = np.searchsorted(model.classes_, labels)
+    curve = learning_curve(model.training_features_, y, model.head_.C, 0)
+    write_report(path, model, predictions, gallery, facts, curve)
+    return path.read_text(encoding="utf-8"), predictions, gallery
 
 
 def test_nothing_is_fetched_and_names_are_text(report):
-    text, _ = report
+    text, _, _ = report
     assert "http:" not in text
     assert "https:" not in text
     page = Page(text)
@@ -212,31 +135,32 @@ def test_nothing_is_fetched_and_names_are_text(report):
 
 
 def test_every_cell_opens_the_images_behind_it(report):
-    text, answers = report
+    text, predictions, gallery = report
     page = Page(text)
     data = json.loads(page.data)
     cells = {button["data-cell"] for button in page.buttons}
-    counts = {f"{i}-{j}": int(answers.confusion[i, j]) for i, j in np.argwhere(answers.confusion)}
+    confusion = predictions.confusion
+    counts = {f"{i}-{j}": int(confusion[i, j]) for i, j in np.argwhere(confusion)}
     assert cells == set(counts)
     assert data["counts"] == counts
-    assert data["classes"] == answers.classes.tolist()
+    assert data["classes"] == predictions.classes.tolist()
     seen = []
     for cell, indices in data["cells"].items():
-        shown, said = (answers.classes[int(i)] for i in cell.split("-"))
+        label, predicted = map(int, cell.split("-"))
         assert len(indices) == counts[cell]
         for index in indices:
-            file, name, sure = data["images"][index]
-            i = answers.names.index(name)
+            file, name, confidence = data["images"][index]
+            i = gallery.names.index(name)
             seen.append(i)
-            assert (answers.labels[i], answers.predicted[i]) == (shown, said)
-            assert sure == pytest.approx(answers.sureness[i], abs=1e-3)
+            assert (predictions.labels[i], predictions.predicted[i]) == (label, predicted)
+            assert confidence == pytest.approx(predictions.confidence[i], abs=1e-3)
             with Image.open(io.BytesIO(base64.b64decode(file))) as image:
                 assert max(image.size) <= SIDE
-    assert sorted(seen) == list(range(len(answers.labels)))
+    assert sorted(seen) == list(range(len(predictions.labels)))
 
 
 def test_all_parts_are_there(report, fitted):
-    text, answers = report
+    text, predictions, _ = report
     page = Page(text)
     parts = [found["id"] for tag, found in page.tags if tag == "section"]
     assert parts == [
@@ -250,57 +174,87 @@ def test_all_parts_are_there(report, fitted):
         "neurons",
         "how",
     ]
-    filters = [t for t in page.tags if t[1].get("class") == "filter"]
-    assert len(filters) == len(fitted[0].filters_)
-    assert f"{int((~answers.right).sum())} of {len(answers.labels)} images" in page.words
+    assert f"{len(fitted[0].filters_)} filters of 7×7 pixels" in page.words
+    wrong = int((~predictions.correct).sum())
+    assert f"{wrong} of {len(predictions.labels)} images" in page.words
+    assert "recall" in page.words and "precision" in page.words
     for word in ("Command", "Seed", "numpy", "scikit-learn", "n_words", "ms"):
         assert word in page.words
 
 
-def test_the_surest_mistakes_come_first(report):
-    _, answers = report
-    wrong = answers.surely_wrong()
-    assert set(wrong) == set(np.flatnonzero(answers.labels != answers.predicted))
-    assert (np.diff(answers.sureness[wrong]) <= 0).all()
+def test_the_most_confident_mistakes_come_first(report):
+    _, predictions, _ = report
+    wrong = predictions.mistakes()
+    assert set(wrong) == set(np.flatnonzero(predictions.labels != predictions.predicted))
+    assert (np.diff(predictions.confidence[wrong]) <= 0).all()
 
 
 def test_pairs_are_counted(report):
-    _, answers = report
-    pairs = answers.confused_pairs()
-    assert sum(pair.images for pair in pairs) == (~answers.right).sum()
+    _, predictions, _ = report
+    pairs = predictions.confused_pairs()
+    assert sum(pair.images for pair in pairs) == (~predictions.correct).sum()
     assert [pair.images for pair in pairs] == sorted((pair.images for pair in pairs), reverse=True)
 
 
+def test_recall_and_precision_are_scikit_learns(report):
+    from sklearn.metrics import balanced_accuracy_score, precision_score, recall_score
+
+    _, predictions, _ = report
+    rows = predictions.per_class
+    truth = predictions.labels, predictions.predicted
+    np.testing.assert_allclose([r.recall for r in rows], recall_score(*truth, average=None))
+    np.testing.assert_allclose([r.precision for r in rows], precision_score(*truth, average=None))
+    assert predictions.mean_recall == pytest.approx(balanced_accuracy_score(*truth))
+
+
+def test_classes_without_images_or_predictions():
+    """A folder to evaluate may lack classes; a class may never be predicted."""
+    rows = Predictions.of_test_set(
+        ["a", "c"], [[1, 0, 0], [1, 0, 0]], np.array(["a", "b", "c"])
+    ).per_class
+    assert [row.recall for row in rows] == [1, None, 0]
+    assert [row.precision for row in rows] == [0.5, None, None]
+
+
 def test_a_page_of_many_images_stays_small(report):
-    """Mistakes are kept first, then the first images of each cell."""
-    _, answers = report
-    size = max(map(len, answers.thumbnails))
-    n_wrong = int((~answers.right).sum())
-    kept = answers.kept(most_bytes=size * (n_wrong + 3))
-    assert set(np.flatnonzero(~answers.right)) <= kept
-    assert n_wrong + 3 <= len(kept) < len(answers.labels)
-    assert len({answers.labels[i] for i in kept if answers.right[i]}) == 3
+    """Mistakes are chosen first, then the first images of each cell."""
+    _, predictions, _ = report
+    n_wrong = int((~predictions.correct).sum())
+    chosen = chosen_images(predictions, [100] * len(predictions.labels), max_bytes=100 * (n_wrong + 3))
+    assert set(np.flatnonzero(~predictions.correct)) <= set(chosen)
+    assert len(chosen) == n_wrong + 3
+    assert len({predictions.labels[i] for i in chosen if predictions.correct[i]}) == 3
 
 
-def test_answers_without_probabilities(fitted, report, tmp_path):
-    """As after fine-tuning: which answers were wrong is known, how sure they were is not."""
-    model, _, _ = fitted
-    known = report[1]
-    answers = replace(known, probabilities=np.full_like(known.probabilities, np.nan))
-    write_report(tmp_path / "r.html", model, answers, Facts("x", wilson(1, 2), "held out"))
+def test_a_classifier_of_another_kind_shows_no_inside(fitted, report, tmp_path):
+    """Such as one read from an ONNX file; and without training images there is no curve."""
+
+    class Exported:
+        predict_proba = staticmethod(fitted[0].predict_proba)
+
+    _, predictions, gallery = report
+    facts = Facts("x", wilson(1, 2), "on a test set")
+    write_report(tmp_path / "r.html", Exported(), predictions, gallery, facts)
     page = Page((tmp_path / "r.html").read_text(encoding="utf-8"))
-    assert {sure for _, _, sure in json.loads(page.data)["images"]} == {None}
-    assert "in the order of the files" in page.words
-    assert "nan" not in page.words.lower()
-    assert "curve" not in [found.get("id") for tag, found in page.tags if tag == "section"]
+    parts = [found["id"] for tag, found in page.tags if tag == "section"]
+    assert parts == ["confusion", "pairs", "classes", "mistakes", "how"]
 
 
-def test_interval_of_a_model_with_neurons_comes_from_its_own_folds(fitted):
-    model, _, labels = fitted
-    found = held_out_answers(model, labels, 0)
-    assert found.interval.accuracy == pytest.approx(model.cv_accuracy_)
-    assert found.probabilities.shape == (len(labels), 3)
-    np.testing.assert_allclose(found.probabilities.sum(axis=1), 1, rtol=1e-6)
+@pytest.mark.parametrize(("correct", "n"), [(0, 3), (1, 2), (19, 20), (20, 20), (5000, 5000)])
+def test_the_accuracy_lies_on_its_scale(correct, n):
+    drawn = Page(headline(wilson(correct, n)))
+    places = [float(found["x"].rstrip("%")) for tag, found in drawn.tags if tag == "text"]
+    assert places[0] == 0 and places[-1] == 100
+    assert all(0 <= float(f["x1"].rstrip("%")) <= 100 for tag, f in drawn.tags if tag == "line")
+    assert "style" not in {name for _, found in drawn.tags for name in found}  # forbidden when served
+
+
+def test_the_report_shows_the_accuracy_of_the_model(fitted, report):
+    """The one record of `fit` says it, whatever the predictions of this page."""
+    interval = fitted[0].validation_.interval
+    words = Page(report[0]).words
+    assert f"{interval.accuracy:.1%}accuracy on new images" in words
+    assert f"{100 * interval.low:.1f} to {100 * interval.high:.1f} %" in words
 
 
 def test_features_are_kept_only_when_asked_for(surfaces):

@@ -1,5 +1,6 @@
 """The server over real HTTP: what it does, what it refuses, and what survives kill -9."""
 
+import asyncio
 import csv
 import io
 import json
@@ -19,6 +20,8 @@ from PIL import Image
 from command import fails_in_one_line, midfea
 from midfea import MidFeaClassifier, MidFeaRegressor, load
 from midfea.datasets import load_surfaces
+from midfea.serve.api.app import create_app
+from midfea.serve.store.workspace import Workspace
 from serving import Server, id_of, noise, png, teach_and_kill
 from small import SMALL
 
@@ -329,7 +332,11 @@ def test_a_trained_model_is_told_of(taught):
     accuracy = model["accuracy"]
     assert 0 <= accuracy["low"] < accuracy["value"] < accuracy["high"] <= 1
     assert accuracy["n"] == 42
-    assert load(taught.folder / "model.midfea").classes_.tolist() == sorted(KINDS)
+    loaded = load(taught.folder / "model.midfea")
+    assert loaded.classes_.tolist() == sorted(KINDS)
+    interval = loaded.validation_.interval  # one number: the page shows that of the model file
+    assert (accuracy["value"], accuracy["low"], accuracy["high"]) == pytest.approx(tuple(interval))
+    assert accuracy["how"] == loaded.validation_.how
 
 
 def test_an_answer_with_evidence(taught):
@@ -337,12 +344,11 @@ def test_an_answer_with_evidence(taught):
     answer = taught.client.post(
         "/api/classify", params={"explain": True}, files={"file": (name, file)}
     ).json()
-    assert answer["best"] == label
+    assert answer["predicted"] == label
     chances = [each["probability"] for each in answer["probabilities"]]
     assert chances == sorted(chances, reverse=True)
     assert sum(chances) == pytest.approx(1, abs=1e-4)
     assert answer["unsure"] is (chances[0] < 0.6)
-    assert answer["answer"] == (None if answer["unsure"] else label)
     assert (answer["width"], answer["height"]) == (64, 64)
     assert answer["evidence"].startswith("data:image/png;base64,")
     local = load(taught.folder / "model.midfea").predict_proba(
@@ -381,15 +387,15 @@ def test_inspect_counts_the_labels_of_today(taught):
     confusion = np.array(found["confusion"])
     assert confusion.sum(axis=1).tolist() == [14, 14, 14]
     assert np.trace(confusion) / 42 == pytest.approx(found["accuracy"]["value"])
-    assert len(found["filters"]) == 9
+    assert "9 filters" in found["parts"]["filters"]
     assert found["curve"]["sizes"] == sorted(found["curve"]["sizes"]) and found["curve"]["verdict"]
-    cell = taught.get("inspect/cell", **{"class": "pits", "answer": "pits"})
+    cell = taught.get("inspect/cell", **{"class": "pits", "predicted": "pits"})
     assert cell["total"] == confusion[1, 1] == len(cell["images"])
     image = cell["images"][0]
     taught.client.patch(f"/api/images/{image['id']}", json={"class": "crack"})
     assert taught.state()["model"]["stale"]
     moved = taught.get("inspect")
-    assert moved["suspicious"][0]["class"] == "crack" and moved["suspicious"][0]["answer"] == "pits"
+    assert [moved["suspicious"][0][key] for key in ("class", "predicted")] == ["crack", "pits"]
     assert np.array(moved["confusion"]).sum() == 42
     taught.client.patch(f"/api/images/{image['id']}", json={"class": "pits"})
     assert not taught.state()["model"]["stale"]
@@ -418,9 +424,11 @@ def test_what_is_taken_away(taught, tmp_path):
         assert (len(opened["accepted"]), opened["refused"]) == (42, [])
         assert other.all_images() == taught.all_images()
         model = (tmp_path / "model.midfea").read_bytes()
-        state = other.client.post("/api/open/model", files={"file": ("pets.midfea", model)}).json()
-        assert state["model"]["name"] == "pets.midfea"
-        assert (state["model"]["opened"], state["model"]["accuracy"]) == (True, None)
+        answer = other.client.post("/api/open/model", files={"file": ("pets.midfea", model)}).json()
+        assert answer == {"name": "pets.midfea", "classes": sorted(KINDS)}
+        state = other.state()
+        assert (state["model"]["name"], state["model"]["opened"]) == ("pets.midfea", True)
+        assert state["model"]["accuracy"] == taught.state()["model"]["accuracy"]
         refused(other.client.get("/api/inspect"), 409, "opened from a file")
         answer = other.client.post("/api/classify", params={"id": opened["accepted"][0]["id"]})
         assert answer.status_code == 200
@@ -551,6 +559,51 @@ def test_zip_files_are_checked_entry_by_entry(server):
 
 
 # -- many at once, and the end --------------------------------------------------------------------
+
+
+def test_a_slow_load_of_the_model_blocks_nobody(tmp_path, surfaces):
+    """Whatever waits for the model waits in a thread: the event loop goes on answering."""
+    (tmp_path / "work").mkdir()
+    MidFeaClassifier(**SMALL).fit(*surfaces).save(tmp_path / "work" / "model.midfea")
+    workspace = Workspace(tmp_path / "work")
+    workspace.changes.add("a", "1.png", io.BytesIO(noise(1)))
+    app, loaded = create_app(workspace), threading.Event()
+    current = app.state.services.current
+    current.loader.submit(loaded.wait)  # a load that takes as long as we like
+
+    async def ask():
+        transport = httpx.ASGITransport(app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+            waiting = [
+                asyncio.create_task(request)
+                for request in (
+                    client.post("/api/classify", params={"id": id_of(noise(1))}),
+                    client.post("/api/explain", params={"id": id_of(noise(1))}),
+                    client.get("/api/download/model"),
+                    client.get("/api/inspect"),
+                )
+            ]
+            await asyncio.sleep(0.3)
+            for path in ("/", "/api/images?class=a", f"/api/images/{id_of(noise(1))}/file"):
+                begun = time.perf_counter()
+                assert (await client.get(path)).status_code == 200
+                assert time.perf_counter() - begun < 0.5
+            begun = time.perf_counter()
+            state = (await client.get("/api/state")).json()
+            assert time.perf_counter() - begun < 1
+            assert (state["model"], state["model_loading"]) == (None, True)
+            assert not any(task.done() for task in waiting)
+            loaded.set()
+            answers = [(await task).status_code for task in waiting]
+            assert answers == [200, 200, 200, 409]
+            assert (await client.get("/api/state")).json()["model"]["name"] == "model.midfea"
+
+    try:
+        asyncio.run(ask())
+    finally:
+        loaded.set()
+        app.state.services.close()
+        workspace.close()
 
 
 def test_many_uploads_at_once(server):

@@ -4,20 +4,19 @@ import io
 import multiprocessing
 import os
 import time
+from datetime import datetime
 
 import numpy as np
 import pytest
 from PIL import Image
 
 from midfea.serve.errors import Clash, Missing, Refused
-from midfea.serve.store import index as index_module
-from midfea.serve.store import workspace as module
-from midfea.serve.store.incoming import decode
+from midfea.serve.store import files as files_module
 from midfea.serve.store.names import class_name, file_name
 from midfea.serve.store.workspace import Workspace
 from midfea.serve.training.features import KeptFeatures, forget_other_chains
-from midfea.serve.training.results import opened, read_results, write_results
-from midfea.serve.training.steps import Steps, expected
+from midfea.serve.training.record import TrainingRecord, TrainingSettings
+from midfea.serve.training.steps import Steps
 from serving import id_of, noise
 
 
@@ -29,16 +28,16 @@ def workspace(tmp_path):
 
 
 def add(workspace, label, seed=0, name=None):
-    return workspace.add(label, name or f"{seed}.png", io.BytesIO(noise(seed)))
+    return workspace.changes.add(label, name or f"{seed}.png", io.BytesIO(noise(seed)))
 
 
 def labels(workspace):
-    return {image.id: image.label for image in workspace.all_images()}
+    return {image.id: image.label for image in workspace.images.all()}
 
 
 def files(workspace):
     return sorted(
-        str(p.relative_to(workspace.images_folder)) for p in workspace.images_folder.rglob("*.*")
+        str(p.relative_to(workspace.images.folder)) for p in workspace.images.folder.rglob("*.*")
     )
 
 
@@ -74,9 +73,9 @@ def test_what_looks_the_same_is_the_same():
 def test_an_image_lies_in_the_folder_of_its_class(workspace):
     image = add(workspace, "cats", 1)
     assert files(workspace) == ["cats/1.png"]
-    assert workspace.path(image).read_bytes() == noise(1)
+    assert workspace.images.path(image).read_bytes() == noise(1)
     assert (image.id, image.width, image.height) == (id_of(noise(1)), 48, 48)
-    assert Image.open(io.BytesIO(workspace.thumbnail(image.id))).format == "WEBP"
+    assert Image.open(io.BytesIO(workspace.thumbnails.get(image.id))).format == "WEBP"
     assert not list(workspace.incoming.folder.glob("[!l]*")), "nothing unfinished is left"
 
 
@@ -86,7 +85,7 @@ def test_the_same_image_again_is_accepted_once(workspace):
     assert files(workspace) == ["cats/1.png"]
     with pytest.raises(Clash, match="already in the class “cats”"):
         add(workspace, "dogs", 1)
-    assert [count.name for count in workspace.classes()] == ["cats"]
+    assert [count.name for count in workspace.images.classes()] == ["cats"]
 
 
 def test_another_image_of_the_same_name_is_kept_beside_it(workspace):
@@ -102,7 +101,7 @@ def test_a_name_without_an_ending_gets_one(workspace):
 
 def refused(workspace, content, *words):
     with pytest.raises(Refused) as error:
-        workspace.add("cats", "x.png", io.BytesIO(content))
+        workspace.changes.add("cats", "x.png", io.BytesIO(content))
     for word in words:
         assert word in str(error.value)
     assert files(workspace) == []
@@ -123,7 +122,7 @@ def test_what_is_too_large_is_refused_before_it_is_decoded(workspace, monkeypatc
     Image.new("1", (20_000, 10_000)).save(bomb, "PNG")
     assert len(bomb.getvalue()) < 100_000
     monkeypatch.setattr(
-        "midfea.serve.store.incoming.read_image", lambda path: pytest.fail("was decoded")
+        "midfea.serve.store.decoding.read_image", lambda path: pytest.fail("was decoded")
     )
     refused(workspace, bomb.getvalue(), "60 megapixels")
     wide = io.BytesIO()
@@ -137,58 +136,58 @@ def test_kinds_of_images(workspace):
     for kind in ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF"):
         file = io.BytesIO()
         Image.fromarray(pixels).save(file, kind)
-        image = workspace.add("all", kind, io.BytesIO(file.getvalue()))
+        image = workspace.changes.add("all", kind, io.BytesIO(file.getvalue()))
         assert (image.width, image.height) == (30, 40)
-        assert decode(workspace.path(image)).thumbnail
+        assert workspace.decoder.image(workspace.images.path(image)).thumbnail
 
 
 def test_a_move_is_a_rename(workspace):
     image = add(workspace, "cats", 1)
-    number = workspace.path(image).stat().st_ino
-    moved = workspace.move(image.id, "dogs")
+    number = workspace.images.path(image).stat().st_ino
+    moved = workspace.changes.move(image.id, "dogs")
     assert files(workspace) == ["dogs/1.png"]
-    assert workspace.path(moved).stat().st_ino == number
+    assert workspace.images.path(moved).stat().st_ino == number
     assert labels(workspace) == {image.id: "dogs"}
     add(workspace, "cats", 2, "1.png")
-    assert workspace.move(moved.id, "cats").name == f"1-{image.id[:8]}.png"
-    assert [count.images for count in workspace.classes()] == [2, 0]
+    assert workspace.changes.move(moved.id, "cats").name == f"1-{image.id[:8]}.png"
+    assert [count.images for count in workspace.images.classes()] == [2, 0]
 
 
 def test_removed_images_are_gone(workspace):
     image = add(workspace, "cats", 1)
-    workspace.remove(image.id)
+    workspace.changes.remove(image.id)
     assert files(workspace) == []
-    assert not workspace.thumbnail_file(image.id).exists()
-    for again in (workspace.remove, workspace.find, workspace.thumbnail):
+    assert not workspace.thumbnails.file(image.id).exists()
+    for again in (workspace.changes.remove, workspace.images.find, workspace.thumbnails.get):
         with pytest.raises(Missing):
             again(image.id)
     with pytest.raises(Missing):
-        workspace.move("../../etc/passwd", "cats")
+        workspace.changes.move("../../etc/passwd", "cats")
 
 
 # -- classes --------------------------------------------------------------------------------------
 
 
 def test_classes_are_made_renamed_and_removed(workspace):
-    assert workspace.add_class(" cats ") == "cats"
+    assert workspace.changes.add_class(" cats ") == "cats"
     for name in ("cats", "CATS"):
         with pytest.raises(Clash, match="there is a class “cats”"):
-            workspace.add_class(name)
+            workspace.changes.add_class(name)
     with pytest.raises(Clash, match="case"):
         add(workspace, "Cats", 1)
     image = add(workspace, "cats", 1)
-    workspace.add_class("dogs")
+    workspace.changes.add_class("dogs")
     with pytest.raises(Clash):
-        workspace.rename_class("cats", "Dogs")
-    assert workspace.rename_class("cats", "Cats") == "Cats"
+        workspace.changes.rename_class("cats", "Dogs")
+    assert workspace.changes.rename_class("cats", "Cats") == "Cats"
     assert labels(workspace) == {image.id: "Cats"}
-    assert workspace.path(workspace.find(image.id)).is_file()
+    assert workspace.images.path(workspace.images.find(image.id)).is_file()
     with pytest.raises(Clash, match="1 images"):
-        workspace.remove_class("Cats")
-    workspace.remove_class("Cats", with_images=True)
+        workspace.changes.remove_class("Cats")
+    workspace.changes.remove_class("Cats", with_images=True)
     assert labels(workspace) == {}
-    assert [count.name for count in workspace.classes()] == ["dogs"]
-    for missing in (workspace.remove_class, workspace.images):
+    assert [count.name for count in workspace.images.classes()] == ["dogs"]
+    for missing in (workspace.changes.remove_class, workspace.images.of_class):
         with pytest.raises(Missing):
             missing("Cats")
 
@@ -197,14 +196,13 @@ def test_classes_are_made_renamed_and_removed(workspace):
 
 
 def look_again(workspace):
-    workspace._looked = 0.0
-    workspace.refresh()
+    workspace.images.refresh(max_age=0)
 
 
 def test_what_is_done_by_hand_is_seen(workspace):
     image = add(workspace, "cats", 1)
-    version = workspace.version
-    folder = workspace.images_folder / "birds"
+    version = workspace.images.version
+    folder = workspace.images.folder / "birds"
     folder.mkdir()
     (folder / "2.png").write_bytes(noise(2))
     (folder / "notes.txt").write_text("no image")
@@ -212,68 +210,68 @@ def test_what_is_done_by_hand_is_seen(workspace):
     (folder / ".hidden.png").write_bytes(noise(3))
     look_again(workspace)
     assert labels(workspace) == {image.id: "cats", id_of(noise(2)): "birds"}
-    assert workspace.version > version
-    os.rename(folder / "2.png", workspace.images_folder / "cats" / "2.png")
-    workspace.path(image).unlink()
+    assert workspace.images.version > version
+    os.rename(folder / "2.png", workspace.images.folder / "cats" / "2.png")
+    workspace.images.path(image).unlink()
     look_again(workspace)
     assert labels(workspace) == {id_of(noise(2)): "cats"}
-    assert workspace.thumbnail(id_of(noise(2)))
-    os.rename(workspace.images_folder / "cats", workspace.images_folder / "kittens")
+    assert workspace.thumbnails.get(id_of(noise(2)))
+    os.rename(workspace.images.folder / "cats", workspace.images.folder / "kittens")
     look_again(workspace)
     assert labels(workspace) == {id_of(noise(2)): "kittens"}
-    assert [count.name for count in workspace.classes()] == ["birds", "kittens"]
+    assert [count.name for count in workspace.images.classes()] == ["birds", "kittens"]
 
 
 def test_what_it_did_itself_is_no_change(workspace):
     for seed in (3, 1, 2):
         add(workspace, "cats", seed)
-    version = workspace.version
+    version = workspace.images.version
     look_again(workspace)
-    workspace.refresh(closely=True)
-    assert workspace.version == version
+    workspace.images.refresh(closely=True)
+    assert workspace.images.version == version
 
 
 def test_a_file_that_was_changed_in_its_place_is_seen_at_a_close_look(workspace):
     image = add(workspace, "cats", 1)
-    workspace.path(image).write_bytes(noise(2))
-    workspace.refresh(closely=True)
+    workspace.images.path(image).write_bytes(noise(2))
+    workspace.images.refresh(closely=True)
     assert labels(workspace) == {id_of(noise(2)): "cats"}
 
 
 def test_what_was_removed_by_hand_can_be_added_again(workspace):
     image = add(workspace, "cats", 1)
-    workspace.path(image).unlink()
+    workspace.images.path(image).unlink()
     assert add(workspace, "dogs", 1).label == "dogs"
     assert files(workspace) == ["dogs/1.png"]
 
 
-def test_copies_made_by_hand_are_one_image(workspace):
+def test_duplicates_made_by_hand_are_one_image(workspace):
     image = add(workspace, "cats", 1)
     for path in ("cats/copy.png", "dogs/copy.png"):
-        (workspace.images_folder / path).parent.mkdir(exist_ok=True)
-        (workspace.images_folder / path).write_bytes(noise(1))
+        (workspace.images.folder / path).parent.mkdir(exist_ok=True)
+        (workspace.images.folder / path).write_bytes(noise(1))
     look_again(workspace)
-    assert [image.id for image in workspace.images("cats")] == [image.id]
-    assert len(workspace.all_images()) == 1
-    workspace.move(image.id, "dogs")
+    assert [image.id for image in workspace.images.of_class("cats")] == [image.id]
+    assert len(workspace.images.all()) == 1
+    workspace.changes.move(image.id, "dogs")
     assert len(files(workspace)) == 1
     assert labels(workspace) == {image.id: "dogs"}
 
 
 def test_a_file_that_is_moved_while_it_is_read_is_not_forgotten(workspace, monkeypatch):
     """What could not be opened must not be remembered as no image: a move leaves the file the same."""
-    folder = workspace.images_folder / "birds"
+    folder = workspace.images.folder / "birds"
     folder.mkdir()
     (folder / "2.png").write_bytes(noise(2))
-    real = module.Index.read
+    real = files_module.FileIndex.read
 
     def move_and_read(index, path):
-        listing = list(index_module.listed(path))
+        listing = list(files_module.image_files(path))
         os.rename(folder / "2.png", folder / "3.png")
-        monkeypatch.setattr(index_module, "listed", lambda _: listing)
+        monkeypatch.setattr(files_module, "image_files", lambda _: listing)
         return real(index, path)
 
-    monkeypatch.setattr(module.Index, "read", move_and_read)
+    monkeypatch.setattr(files_module.FileIndex, "read", move_and_read)
     look_again(workspace)
     monkeypatch.undo()
     look_again(workspace)
@@ -284,7 +282,7 @@ def test_an_unchanged_folder_is_not_read_again(tmp_path, monkeypatch):
     first = Workspace(tmp_path)
     kept = [add(first, "cats", seed).id for seed in range(3)]
     first.close()
-    monkeypatch.setattr("midfea.serve.store.index.read_header", lambda file: pytest.fail("was read"))
+    monkeypatch.setattr("midfea.serve.store.files.read_header", lambda file: pytest.fail("was read"))
     second = Workspace(tmp_path)
     assert set(labels(second)) == set(kept)
     second.close()
@@ -298,11 +296,11 @@ def test_an_unchanged_folder_is_not_read_again(tmp_path, monkeypatch):
 def test_what_is_gone_is_forgotten(tmp_path):
     first = Workspace(tmp_path)
     gone, kept = add(first, "cats", 1), add(first, "cats", 2)
-    first.path(gone).unlink()
-    first.refresh(closely=True)
-    first.sweep_thumbnails()
+    first.images.path(gone).unlink()
+    first.images.refresh(closely=True)
+    first.thumbnails.sweep()
     first.close()
-    assert not first.thumbnail_file(gone.id).exists() and first.thumbnail_file(kept.id).exists()
+    assert not first.thumbnails.file(gone.id).exists() and first.thumbnails.file(kept.id).exists()
     index = (tmp_path / ".midfea" / "index.json").read_text()
     assert kept.id in index and gone.id not in index
 
@@ -326,7 +324,7 @@ def _add_many(folder, start, queue):
     for seed in range(start, start + 20):
         image = add(workspace, ("cats", "dogs")[seed % 2], seed, f"{seed % 5}.png")
         if seed % 4 == 0:
-            image = workspace.move(image.id, "birds")
+            image = workspace.changes.move(image.id, "birds")
         queue.put((image.id, image.label))
     workspace.close()
 
@@ -353,7 +351,7 @@ def test_a_failing_disk_accepts_nothing(workspace, monkeypatch):
     def fail(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(module.os, "rename", fail)
+    monkeypatch.setattr(os, "rename", fail)
     with pytest.raises(OSError, match="No space"):
         add(workspace, "cats", 1)
     monkeypatch.undo()
@@ -368,14 +366,14 @@ def test_thousands_of_images_are_listed_quickly(tmp_path):
     for seed in range(300):
         (folder / f"{seed}.png").write_bytes(noise(seed, 16))
     workspace = Workspace(tmp_path)
-    assert workspace.classes()[0].images == 300
+    assert workspace.images.classes()[0].images == 300
     begun = time.perf_counter()
     look_again(workspace)
     assert time.perf_counter() - begun < 0.1
     workspace.close()
 
 
-# -- features, results, steps ---------------------------------------------------------------------
+# -- features, records, steps ---------------------------------------------------------------------
 
 
 def test_features_are_kept_by_content(tmp_path):
@@ -396,29 +394,34 @@ def test_features_are_kept_by_content(tmp_path):
     assert not (tmp_path / "chain").exists()
 
 
-def test_results_belong_to_one_model(tmp_path):
-    write_results(tmp_path, "a" * 20, opened("x.midfea", "now"))
-    assert read_results(tmp_path, "a" * 20).about["name"] == "x.midfea"
-    assert read_results(tmp_path, "b" * 20) is None
-    os.rename(tmp_path / f"{'a' * 20}.safetensors", tmp_path / f"{'b' * 20}.safetensors")
-    assert read_results(tmp_path, "b" * 20) is None
-    (tmp_path / f"{'c' * 20}.safetensors").write_bytes(b"half of it")
-    assert read_results(tmp_path, "c" * 20) is None
+def test_records_belong_to_one_model(tmp_path):
+    record = TrainingRecord("x.midfea", datetime.now(), settings=TrainingSettings(neurons=3), ids=("a",))
+    record.write(tmp_path, "a" * 20)
+    assert TrainingRecord.read(tmp_path, "a" * 20) == record
+    assert TrainingRecord.read(tmp_path, "b" * 20) is None
+    os.rename(tmp_path / f"{'a' * 20}.json", tmp_path / f"{'b' * 20}.json")
+    assert TrainingRecord.read(tmp_path, "b" * 20) is None
+    (tmp_path / f"{'c' * 20}.json").write_text('{"version": 2, "half of it')
+    assert TrainingRecord.read(tmp_path, "c" * 20) is None
 
 
-@pytest.mark.parametrize("neurons", [0, 10])
-def test_the_fraction_grows_to_one(neurons):
-    told, parts = [], {"floor": ("filters", "words", "features"), "classifier": ("neuron selectivity",)}
-    seconds = expected(500, 500, 4, "fast", neurons, False, True)
-    steps = Steps(seconds, lambda step, fraction: told.append((step, fraction)))
-    for name in seconds:
+def test_the_fraction_grows_to_one():
+    """Also while models are fitted inside a step, whose own steps have the names of later ones."""
+    reports, inner = [], {"settings": ("filters", "words", "features"), "classifier": ("neurons",)}
+    seconds = {"reading files": 1, "settings": 3, "filters": 1, "features": 5, "classifier": 4}
+    steps = Steps(seconds, lambda step, fraction: reports.append((step, fraction)))
+    for name in (*seconds, "a step that was not expected"):
         for done in range(3):
             steps.report(name, done, 2)
-            for inner in parts.get(name, ()) if done < 2 else ():  # a model inside a step
-                steps.report(inner, 0, 2)
-                steps.report(inner, 1, 2)
-        steps._told = 0.0
-    fractions = [fraction for _, fraction in told]
+            for inside in inner.get(name, ()) if done < 2 else ():
+                time.sleep(0.11)  # a step is not reported more often
+                steps.report(inside, 0, 2)
+                steps.report(inside, 1, 2)
+    fractions = [fraction for _, fraction in reports]
     assert fractions == sorted(fractions)
-    assert fractions[0] < 0.1 and fractions[-1] > 0.9
-    assert {"Trying settings", "Computing features"} <= {step for step, _ in told}
+    assert fractions[0] < 0.1 and fractions[-1] > 0.8
+    assert list(dict(reports)) == [
+        "Reading images", "Trying settings", "Learning filters", "Computing features",
+        "Fitting the classifier",
+    ]  # fmt: skip
+    assert len(reports) > 8

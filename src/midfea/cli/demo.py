@@ -31,10 +31,12 @@ def demo(
     from midfea.cli.raw_pixels import raw_pixel_accuracy
     from midfea.datasets import load_surfaces
     from midfea.files import check_writable
+    from midfea.learning.curve import learning_curve
     from midfea.learning.interval import wilson
+    from midfea.learning.predictions import Predictions
     from midfea.pictures.thumbnails import thumbnail
     from midfea.progress import progress_bars
-    from midfea.report import Answers, Facts, write_report
+    from midfea.report import Facts, Gallery, write_report
 
     check_writable(report)
     data = load_surfaces(n_per_class=120, random_state=seed)
@@ -43,8 +45,7 @@ def demo(
         data.images, labels, test_size=0.5, stratify=labels, random_state=seed
     )
     print(f"Built-in set (synthetic): {len(images)} images to learn from, {len(held_out)} to test.")
-    model = MidFeaClassifier(preset=preset.value, random_state=seed, n_jobs=jobs)
-    model.keep_features = True
+    model = MidFeaClassifier(preset=preset.value, random_state=seed, n_jobs=jobs, keep_features=True)
     with progress_bars():
         raw = raw_pixel_accuracy(images, y, held_out, y_held_out, seed)
         started = time.perf_counter()
@@ -52,8 +53,8 @@ def demo(
         fitted = time.perf_counter()
         probabilities = model.predict_proba(held_out)
         seconds = time.perf_counter() - fitted
-    predicted = model.classes_[probabilities.argmax(axis=1)]
-    interval = wilson(int((predicted == y_held_out).sum()), len(held_out))
+    predictions = Predictions.of_test_set(y_held_out, probabilities, model.classes_)
+    interval = wilson(int(predictions.correct.sum()), len(held_out))
     milliseconds = 1000 * seconds / len(held_out)
     print_table(
         ("method", "accuracy", "ms per image"),
@@ -64,11 +65,7 @@ def demo(
     )
     print(f"Learned in {fitted - started:.0f} s.")
     print(f"Accuracy on new images: {interval}")
-    answers = Answers(
-        labels=np.array(y_held_out),
-        predicted=predicted,
-        classes=model.classes_,
-        probabilities=probabilities,
+    gallery = Gallery(
         images=held_out,
         thumbnails=[thumbnail(image) for image in held_out],
         names=[f"image {i + 1}" for i in range(len(held_out))],
@@ -82,5 +79,7 @@ def demo(
         others={"raw pixels + linear SVM": raw},
     )
     with progress_bars():
-        write_report(report, model, answers, facts, training_labels=y)
+        numbers = np.searchsorted(model.classes_, y)
+        curve = learning_curve(model.training_features_, numbers, model.head_.C, seed)
+        write_report(report, model, predictions, gallery, facts, curve)
     print(f"Report: {report}")

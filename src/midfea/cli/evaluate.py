@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -17,6 +17,10 @@ from midfea.cli.common import (
     print_table,
     warn_skipped,
 )
+
+if TYPE_CHECKING:
+    from midfea.learning.interval import Interval
+    from midfea.learning.predictions import Predictions
 
 N_PAIRS = 5
 
@@ -44,8 +48,10 @@ def evaluate(
     from midfea.datasets import load_folder
     from midfea.files import check_writable
     from midfea.learning.interval import wilson
+    from midfea.learning.predictions import Predictions
     from midfea.progress import progress_bars
-    from midfea.report import Answers, Facts, write_report
+    from midfea.report import Facts, Gallery, write_report
+    from midfea.view.confusion import share
 
     for path in (report, json_file):
         if path is not None:
@@ -63,40 +69,41 @@ def evaluate(
         _check_labels(data.target, classifier.classes_, folder)
         probabilities = classifier.predict_proba(data.images)
     classes = classifier.classes_.astype(str)
-    answers = Answers(
-        labels=data.target,
-        predicted=classes[probabilities.argmax(axis=1)],
-        classes=classes,
-        probabilities=probabilities,
-        images=data.images,
-        thumbnails=data.thumbnails,
-        names=[str(path.relative_to(folder)) for path in data.paths],
-    )
-    interval = wilson(int(answers.right.sum()), len(answers.right))
-    rows = _class_rows(answers)
-    pairs = [
-        (f"{classes[pair.shown]} taken for {classes[pair.said]}", str(pair.images), f"{pair.share:.1%}")
-        for pair in answers.confused_pairs(N_PAIRS)
-    ]
+    predictions = Predictions.of_test_set(data.target, probabilities, classes)
+    n_images = len(predictions.labels)
+    interval = wilson(int(predictions.correct.sum()), n_images)
     print_table(
-        ("class", "images", "told rightly", "right when told"),
-        [(r["class"], str(r["images"]), _share(r["recall"]), _share(r["precision"])) for r in rows],
+        ("class", "images", "recall", "precision"),
+        [
+            (row.name, str(row.images), share(row.recall), share(row.precision))
+            for row in predictions.per_class
+            if row.images
+        ],
     )
+    pairs = [
+        (
+            f"{classes[pair.label]} predicted as {classes[pair.predicted]}",
+            str(pair.images),
+            f"{pair.share:.1%}",
+        )
+        for pair in predictions.confused_pairs(N_PAIRS)
+    ]
     if pairs:
         print_table(("most confused", "images", "of its class"), pairs)
-    mean = sum(r["recall"] for r in rows) / len(rows)
-    print(f"Accuracy: {interval} of {len(answers.right)} images, mean over classes {mean:.1%}")
+    print(f"Accuracy: {interval} of {n_images} images, mean recall {predictions.mean_recall:.1%}")
     if json_file is not None:
-        _write_json(json_file, answers, interval, rows, mean)
+        _write_json(json_file, predictions, interval)
         print(f"Numbers: {json_file}")
     if report is not None:
         facts = Facts(
             title=folder.resolve().name,
             interval=interval,
-            how=f"Found on {len(answers.right)} images that were not trained on, with {model.name}.",
+            how=f"Measured on {n_images} images that were not trained on, with {model.name}.",
         )
+        names = [str(path.relative_to(folder)) for path in data.paths]
         with progress_bars():
-            write_report(report, classifier, answers, facts)
+            gallery = Gallery(data.images, data.thumbnails, names)
+            write_report(report, classifier, predictions, gallery, facts)
         print(f"Report: {report}")
 
 
@@ -112,44 +119,35 @@ def _check_labels(target: Any, classes: Any, folder: Path) -> None:
         )
 
 
-def _class_rows(answers: Any) -> list[dict[str, Any]]:
-    """Of the classes that the folder has."""
-    counts = answers.confusion
-    rows = []
-    for i, name in enumerate(answers.classes):
-        shown, said, right = int(counts[i].sum()), int(counts[:, i].sum()), int(counts[i, i])
-        if shown:
-            precision = right / said if said else None
-            row = {"class": str(name), "images": shown, "recall": right / shown, "precision": precision}
-            rows.append(row)
-    return rows
-
-
-def _share(value: float | None) -> str:
-    return "-" if value is None else f"{value:.1%}"
-
-
-def _write_json(
-    path: Path, answers: Any, interval: Any, rows: list[dict[str, Any]], mean: float
-) -> None:
+def _write_json(path: Path, predictions: Predictions, interval: Interval) -> None:
     from midfea.files import replacing
 
+    classes = [str(name) for name in predictions.classes]
     numbers = {
-        "images": len(answers.right),
-        "right": int(answers.right.sum()),
+        "images": len(predictions.labels),
+        "correct": int(predictions.correct.sum()),
         "accuracy": interval.accuracy,
         "interval": [interval.low, interval.high],
-        "mean_per_class_accuracy": mean,
-        "classes": rows,
+        "mean_recall": predictions.mean_recall,
+        "classes": [
+            {
+                "class": row.name,
+                "images": row.images,
+                "recall": row.recall,
+                "precision": row.precision,
+            }
+            for row in predictions.per_class
+            if row.images
+        ],
         "confused_pairs": [
             {
-                "class": str(answers.classes[pair.shown]),
-                "taken_for": str(answers.classes[pair.said]),
+                "class": classes[pair.label],
+                "predicted": classes[pair.predicted],
                 "images": pair.images,
             }
-            for pair in answers.confused_pairs(N_PAIRS)
+            for pair in predictions.confused_pairs(N_PAIRS)
         ],
-        "confusion": answers.confusion.tolist(),
+        "confusion": predictions.confusion.tolist(),
     }
     with replacing(path) as temporary:
         temporary.write_text(json.dumps(numbers, indent=1) + "\n")

@@ -33,12 +33,13 @@ def explain(
     Example: midfea explain pets.midfea cat.jpg -o cat.html --photos photos
     """
     from midfea import plot
+    from midfea.explain.content import headline, sum_of_parts
+    from midfea.explain.drawing import write_drawing
     from midfea.explain.page import write_page
-    from midfea.explain.picture import headline, sum_of_parts, write_picture
     from midfea.files import check_writable
     from midfea.progress import progress_bars
 
-    kinds = {".png": write_picture, ".html": write_page}
+    kinds = {".png": write_drawing, ".html": write_page}
     if output.suffix.lower() not in kinds:
         raise ValueError(f"cannot write {output}: its name must end in .png or .html")
     check_writable(output)
@@ -70,11 +71,11 @@ def explain(
 
 
 def _examples(found: Any, training: Any) -> list[Any]:
-    from midfea.explain.picture import Example
+    from midfea.explain.content import Example
 
     if found.nearest is None:
         return []
     return [
-        Example(training.images[i], f"{training.target[i]} ({distance:.2f})")
+        Example(training.images[i].grey, f"{training.target[i]} ({distance:.2f})")
         for i, distance in zip(*found.nearest, strict=True)
     ]

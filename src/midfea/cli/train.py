@@ -76,42 +76,40 @@ def train(
         )
         warn_skipped(data.skipped, len(data.paths) + len(data.skipped))
         _check_classes(data.target, data.target_names, folder)
-        _warn_copies(data.hashes, data.target, data.paths, folder)
+        _warn_duplicates([image.digest() for image in data.images], data.target, data.paths, folder)
         model.fit(data.images, data.target)
-        from midfea.report.held_out import held_out_answers
-
-        found = held_out_answers(model, data.target, seed, data.hashes)
     model.save(output)
     seconds = time.perf_counter() - started
     n_classes = len(model.classes_)
     print(f"Learned {n_classes} classes from {len(data.images)} images in {seconds:.0f} s.")
-    if len(found.indices):
-        print(f"Accuracy on new images: {found.interval}")
-        print(f"  ({found.how})")
+    validation = model.validation_
+    if len(validation):
+        print(f"Accuracy on new images: {validation.interval}")
+        print(f"  ({validation.how})")
     else:
         warn("how good the model is cannot be said: every class has one image only")
     print(f"Model: {output} ({output.stat().st_size / 1e6:.1f} MB)")
     if report is not None:
-        from midfea.report import Answers, Facts, write_report
+        import numpy as np
 
-        answers = Answers(
-            labels=data.target[found.indices],
-            predicted=model.classes_[found.predicted],
-            classes=model.classes_,
-            probabilities=found.probabilities,
-            images=[data.images[i] for i in found.indices],
-            thumbnails=[data.thumbnails[i] for i in found.indices],
-            names=[str(data.paths[i].relative_to(folder)) for i in found.indices],
-        )
+        from midfea.learning.curve import learning_curve
+        from midfea.learning.predictions import Predictions
+        from midfea.report import Facts, Gallery, write_report
+
+        predictions = Predictions.of_validation(validation, model.classes_)
+        names = [str(path.relative_to(folder)) for path in data.paths]
+        gallery = Gallery(data.images, data.thumbnails, names).take(validation.indices)
         facts = Facts(
             title=folder.resolve().name,
-            interval=found.interval,
-            how=f"Expected on new images of the same kind: {found.how}.",
+            interval=validation.interval,
+            how=f"Expected on new images of the same kind: {validation.how}.",
             learned=f"{len(data.images)} images of {n_classes} classes in {seconds:.0f} s",
             seed=seed,
         )
         with progress_bars():
-            write_report(report, model, answers, facts, training_labels=data.target)
+            y = np.searchsorted(model.classes_, data.target)
+            curve = learning_curve(model.training_features_, y, model.head_.C, seed)
+            write_report(report, model, predictions, gallery, facts, curve)
         print(f"Report: {report}")
 
 
@@ -122,9 +120,9 @@ def make_classifier(
     from midfea import MidFeaClassifier
 
     chosen = {} if finetune is None else {"finetune": finetune}  # else the preset decides
-    model = MidFeaClassifier(preset=preset, C="cv", random_state=seed, n_jobs=jobs, **chosen)
-    model.keep_features = True
-    return model
+    return MidFeaClassifier(
+        preset=preset, C="auto", random_state=seed, n_jobs=jobs, keep_features=True, **chosen
+    )
 
 
 def _check_classes(target: Any, names: list[str], folder: Path) -> None:
@@ -151,12 +149,12 @@ def _check_classes(target: Any, names: list[str], folder: Path) -> None:
         )
 
 
-def _warn_copies(hashes: Sequence[bytes], target: Any, paths: Sequence[Path], folder: Path) -> None:
-    """Name images that lie in two classes, which no model can learn, and count copies within a class."""
+def _warn_duplicates(digests: Sequence[bytes], target: Any, paths: Sequence[Path], folder: Path) -> None:
+    """Name images that lie in two classes, which no model can learn, and count duplicates in a class."""
     first: dict[bytes, int] = {}
     across: list[str] = []
     within: list[str] = []
-    for i, content in enumerate(hashes):
+    for i, content in enumerate(digests):
         j = first.setdefault(content, i)
         if j != i:
             pair = f"{paths[j].relative_to(folder)} and {paths[i].relative_to(folder)}"
@@ -164,4 +162,4 @@ def _warn_copies(hashes: Sequence[bytes], target: Any, paths: Sequence[Path], fo
     if across:
         warn_listed(f"{len(across)} images lie in two classes, keep them in the right one", across)
     if within:
-        warn_listed(f"{len(within)} images are copies of others in their class", within, shown=1)
+        warn_listed(f"{len(within)} images are duplicates of others in their class", within, shown=1)

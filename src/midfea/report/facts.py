@@ -15,18 +15,19 @@ from typing import Any
 
 from midfea import __version__
 from midfea.learning.interval import Interval
+from midfea.report.inside import Classifier
 
-N_TIMED = 15  # images
+N_TIMED_IMAGES = 15
 
 
 @dataclass(frozen=True)
 class Facts:
-    """What a report says beside the answers themselves.
+    """What a report says beside the predictions themselves.
 
     title : of the page
     interval : the accuracy and its interval
-    how : the accuracy was found, in a sentence
-    learned : from what, and how long it took; empty if not known
+    how : a sentence on how the accuracy was measured
+    learned : training images and time; empty if not known
     seed : of the command; None if it has none
     others : accuracies of other methods on the same images, by name
     """
@@ -47,17 +48,17 @@ def command_line() -> str:
 
 
 def versions() -> dict[str, str]:
-    """Of everything that numbers depend on."""
-    found = {"midfea": __version__, "Python": platform.python_version()}
-    found |= {name: version(name) for name in ("numpy", "scipy", "scikit-learn", "numba", "pillow")}
-    return found | {"system": f"{platform.system()} {platform.machine()}"}
+    """Of everything that the numbers depend on."""
+    numbers = {"midfea": __version__, "Python": platform.python_version()}
+    numbers |= {name: version(name) for name in ("numpy", "scipy", "scikit-learn", "numba", "pillow")}
+    return numbers | {"system": f"{platform.system()} {platform.machine()}"}
 
 
-def milliseconds_per_image(model: Any, images: Sequence[Any]) -> float:
-    """The median time of an answer, each image given alone; the first one does not count."""
+def milliseconds_per_image(classifier: Classifier, images: Sequence[Any]) -> float:
+    """The median time of a prediction, each image given alone; the first one does not count."""
     times = []
-    for image in [images[0], *images[:N_TIMED]]:
+    for image in [images[0], *images[:N_TIMED_IMAGES]]:
         begun = time.perf_counter()
-        model.predict_proba([image])
+        classifier.predict_proba([image])
         times.append(1e3 * (time.perf_counter() - begun))
     return median(times[1:])

@@ -1,5 +1,5 @@
-"""The teach page: a small web server around a folder of images, for people who will not open a terminal.
+"""The teach page: a small web server around a folder of images, for people who do not use a terminal.
 
-`workspace` keeps the folder, `job` trains in a process of its own, `app` answers requests, `guard` turns
-away those that are not the page's own.
+`store` keeps the folder, `training` trains in a process of its own, `api` answers requests and turns
+away those that do not come from the page, `page` is the page.
 """

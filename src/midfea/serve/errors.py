@@ -1,14 +1,14 @@
-"""What can go wrong in a way that the user can mend; the message says how."""
+"""Requests that cannot be carried out; each message says how to fix it."""
 
 from __future__ import annotations
 
 
 class Refused(ValueError):
-    """Not to be done as it was asked."""
+    """The request is invalid; the message says how to fix it."""
 
 
 class Clash(Refused):
-    """Not to be done in the present state of things, such as two classes of one name."""
+    """The request does not fit the present state, such as a second class of the same name."""
 
 
 class Missing(Refused):

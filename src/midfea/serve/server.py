@@ -9,12 +9,14 @@ from pathlib import Path
 import python_multipart  # noqa: F401 - missing, it would be named only at the first upload
 import uvicorn
 
-from midfea.serve.api.app import create_app
+from midfea.serve.api.app import ROUTERS, create_app
+from midfea.serve.api.body import BodyRules
 from midfea.serve.api.current import CurrentModel
-from midfea.serve.api.guard import LARGER, Guard
+from midfea.serve.api.guard import Guard
+from midfea.serve.api.transfer import MODEL_FILE
+from midfea.serve.store.files import file_id
 from midfea.serve.store.memory import give_back_large_blocks
 from midfea.serve.store.workspace import Workspace
-from midfea.serve.training.results import file_id
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
@@ -26,10 +28,11 @@ def run(folder: Path, host: str, port: int, model: Path | None = None) -> None:
     port = listening.getsockname()[1]
     token = None if host in LOOPBACK else secrets.token_urlsafe(16)
     workspace = Workspace(folder)
-    workspace.sweep_thumbnails()
+    workspace.thumbnails.sweep()
+    current = CurrentModel(workspace)
     if model is not None:
-        _open(workspace, model)
-    app = Guard(create_app(workspace), host, port, token)
+        _open(current, model)
+    app = Guard(create_app(workspace, current), BodyRules(ROUTERS), host, port, token)
     config = uvicorn.Config(
         app,
         log_level="warning",
@@ -38,8 +41,8 @@ def run(folder: Path, host: str, port: int, model: Path | None = None) -> None:
         proxy_headers=False,
         timeout_graceful_shutdown=3,
     )
-    shown = host if host not in ("0.0.0.0", "::") else socket.gethostname()
-    name = f"[{shown}]" if ":" in shown else shown
+    name = host if host not in ("0.0.0.0", "::") else socket.gethostname()
+    name = f"[{name}]" if ":" in name else name
     print(f"Workspace: {workspace.root}")
     print(f"Open http://{name}:{port}/{f'?token={token}' if token else ''}", flush=True)
     try:
@@ -48,19 +51,18 @@ def run(folder: Path, host: str, port: int, model: Path | None = None) -> None:
         workspace.close()
 
 
-def _open(workspace: Workspace, model: Path) -> None:
-    """Open a model from the command line; never in place of another that was trained here."""
-    if not model.is_file():
-        raise FileNotFoundError(f"{model}: no such model file")
-    current = CurrentModel(workspace)
+def _open(current: CurrentModel, path: Path) -> None:
+    """Open a model from the command line; it never replaces one that was trained here."""
+    if not path.is_file():
+        raise FileNotFoundError(f"{path}: no such model file")
     present = current.get()
-    if present is not None and present.id != file_id(model) and not present.results.about["opened"]:
+    if present is not None and present.id != file_id(path) and not present.record.opened:
         raise ValueError(
-            f"{workspace.root} has a model of its own: choose another --workspace, or open {model.name} "
-            "in the page"
+            f"{current.workspace.root} has a model of its own: choose another --workspace, or open "
+            f"{path.name} in the page"
         )
-    with model.open("rb") as file:
-        current.open(model.name, file, LARGER["/api/open/model"])
+    with path.open("rb") as file:
+        current.open(path.name, file, MODEL_FILE.max_bytes)
 
 
 def _listen(host: str, port: int) -> socket.socket:

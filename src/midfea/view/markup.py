@@ -1,28 +1,26 @@
-"""Pieces of HTML: text made safe, pictures inside the page."""
+"""Pieces of HTML: escaped text, images inside the page, the frame of a page."""
 
 from __future__ import annotations
 
-import base64
 import html
-import io
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
 
-from midfea.pictures.thumbnails import eight_bits
+from midfea.pictures.mosaic import data_uri
 
-GOLDEN = 0.6180339887  # steps of this size around a circle never come close to each other
+STATIC = Path(__file__).parent / "static"  # also sent by `midfea serve`
 
 
-def text(value: Any) -> str:
+def text(value: object) -> str:
     """Safe between tags and inside quoted attributes."""
     return html.escape(str(value))
 
 
 class Part(NamedTuple):
-    """Of the page: a name to be linked to, a heading, HTML; two halves may stand side by side."""
+    """A part of a page: a name to link to, a heading, HTML. Two halves may stand side by side."""
 
     name: str
     title: str
@@ -31,31 +29,54 @@ class Part(NamedTuple):
 
     def markup(self) -> str:
         """The part as a section of the page."""
-        css = ' class="half"' if self.half else ""
-        return f'<section id="{self.name}"{css}><h2>{text(self.title)}</h2>{self.body}</section>'
+        css = "card half" if self.half else "card"
+        return (
+            f'<section id="{self.name}" class="{css}"><h2>{text(self.title)}</h2>{self.body}</section>'
+        )
 
 
-def picture(data: bytes, kind: str, alt: str, css: str = "") -> str:
-    """An image whose file lies in the page itself."""
-    source = f"data:image/{kind};base64,{base64.b64encode(data).decode()}"
-    return f'<img class="{css}" alt="{text(alt)}" src="{source}">'
+def page(title: str, body: str, style: Path) -> str:
+    """A whole page that needs no other file: the shared stylesheet, and `style` for what is special."""
+    css = static("base.css") + style.read_text(encoding="utf-8")
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{text(title)}</title><style>{css}</style></head><body>{body}</body></html>\n"
+    )
 
 
-def pixels(array: NDArray[Any], alt: str, css: str = "") -> str:
-    """An array as a picture, without loss."""
-    file = io.BytesIO()
-    Image.fromarray(eight_bits(array)).save(file, "WEBP", lossless=True)
-    return picture(file.getvalue(), "webp", alt, css)
+def static(name: str) -> str:
+    """A stylesheet or script of the kit."""
+    return (STATIC / name).read_text(encoding="utf-8")
 
 
-def hues(n: int) -> NDArray[np.float64]:
-    """n colours as hues in 0 .. 1 that differ well, for things without an order."""
-    return np.mod(np.arange(n) * GOLDEN, 1.0)
+def image(source: str, alt: str) -> str:
+    """An image; `source` may be a `data_uri`."""
+    return f'<img alt="{text(alt)}" src="{source}">'
 
 
-def in_colour(which: NDArray[np.intp], strength: NDArray[Any], n: int) -> NDArray[np.uint8]:
-    """A map whose hue says which of n it is, and whose brightness how much: (height, width, 3)."""
-    hue = (255 * hues(n)[which]).astype(np.uint8)
-    value = (255 * np.clip(strength / max(float(strength.max()), 1e-12), 0, 1) ** 0.7).astype(np.uint8)
-    planes = np.stack([hue, np.full_like(hue, 150), value], axis=-1)
-    return np.asarray(Image.fromarray(planes, "HSV").convert("RGB"))
+def figure(pixels: NDArray[Any], caption: str) -> str:
+    """An array as an image, with words below it."""
+    drawn = image(data_uri(pixels), caption)
+    return f"<figure>{drawn}<figcaption>{text(caption)}</figcaption></figure>"
+
+
+def scrollable(label: str, table: str) -> str:
+    """Something wide that is scrolled by itself, by keyboard too."""
+    return f'<div class="scroll" tabindex="0" role="group" aria-label="{text(label)}">{table}</div>'
+
+
+def facts(rows: Iterable[tuple[str, str]], css: str) -> str:
+    """Names and values, as a list."""
+    items = "".join(f"<div><dt>{text(name)}</dt><dd>{text(value)}</dd></div>" for name, value in rows)
+    return f'<dl class="{css}">{items}</dl>'
+
+
+def bar(share: float) -> str:
+    """A bar as long as a share of its place. Without a style attribute, which `midfea serve` forbids."""
+    return f'<svg class="bar" aria-hidden="true"><rect width="{100 * share:.1f}%" height="100%"/></svg>'
+
+
+def shade(share: float) -> str:
+    """The class of base.css for a colour as strong as a share."""
+    return f"share-{round(10 * min(max(share, 0.0), 1.0))}"

@@ -1,4 +1,7 @@
-"""What all figures share: their looks, mosaics of maps, and the files they are written to."""
+"""What all matplotlib figures share: colours, fonts, mosaics of maps, and the files they are written to.
+
+matplotlib is imported when it is used: the colours are for pages, too.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +9,16 @@ import json
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import matplotlib
-import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from midfea.files import replacing
+from midfea.pictures.mosaic import mosaic
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 LOOKS: dict[Any, Any] = {
     "font.family": "DejaVu Sans",  # comes with matplotlib: the same letters on every machine
@@ -29,17 +33,21 @@ LOOKS: dict[Any, Any] = {
     "pdf.fonttype": 42,  # letters stay letters, to be searched and edited
     "image.interpolation": "nearest",
 }
-# Told apart by people who are colour-blind (Okabe and Ito), the darker ones first.
+# Colour-blind people can distinguish these (Okabe and Ito); the darker ones first.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#555555")
 
 
 def looks() -> AbstractContextManager[None]:
     """Within this context figures are made and saved with `LOOKS`."""
+    import matplotlib
+
     return matplotlib.rc_context(LOOKS)
 
 
 def new_figure(width: float, height: float) -> Figure:
     """An empty figure, inches; no window and no global state, unlike `pyplot`."""
+    from matplotlib.figure import Figure
+
     return Figure(figsize=(width, height), layout="constrained")
 
 
@@ -55,37 +63,37 @@ def save(figure: Figure, output: Path, name: str) -> list[Path]:
 
 
 def save_numbers(rows: Sequence[Mapping[str, Any]], output: Path, name: str) -> Path:
-    """Write `name`.json, a list with a dict for each number in the picture."""
+    """Write `name`.json, a list with a dict for each number in the figure."""
     path = output / f"{name}.json"
     with replacing(path) as temporary:
         temporary.write_text(json.dumps(list(rows), indent=1) + "\n")
     return path
 
 
-def mosaic(maps: NDArray[Any], columns: int) -> NDArray[np.float32]:
-    """Maps (height, width, n) side by side, row by row; NaN, drawn as white, between them."""
-    height, width, n = maps.shape
-    gap = max(1, round(max(height, width) / 20))
-    rows = -(-n // columns)
-    shape = (rows * (height + gap) - gap, columns * (width + gap) - gap)
-    picture = np.full(shape, np.nan, dtype=np.float32)
-    for i in range(n):
-        top, left = (i // columns) * (height + gap), (i % columns) * (width + gap)
-        picture[top : top + height, left : left + width] = maps[:, :, i]
-    return picture
-
-
 def show(
     axes: Axes,
-    picture: NDArray[Any],
+    image: NDArray[Any],
     title: str = "",
     *,
     cmap: str = "gray",
     vmin: float | None = None,
     vmax: float | None = None,
 ) -> None:
-    """A picture without ticks and frame."""
-    axes.imshow(picture, cmap=cmap, vmin=vmin, vmax=vmax)
+    """An image without ticks and frame."""
+    axes.imshow(image, cmap=cmap, vmin=vmin, vmax=vmax)
     axes.set_axis_off()
     if title:
         axes.set_title(title)
+
+
+def show_mosaic(
+    axes: Axes,
+    tiles: NDArray[Any],
+    columns: int | None = None,
+    title: str = "",
+    *,
+    low: float | None = None,
+    high: float | None = None,
+) -> None:
+    """Tiles (n, height, width) side by side; see `midfea.pictures.mosaic`."""
+    show(axes, mosaic(tiles, columns, low=low, high=high), title, vmin=0, vmax=255)

@@ -20,7 +20,7 @@ from midfea import stages
 from midfea.baselines.local_features import sift_maps
 from midfea.progress import track
 from midfea.reproduce.figures import sets
-from midfea.view.style import mosaic, new_figure, save, show
+from midfea.view.style import new_figure, save, show, show_mosaic
 
 IMAGES = ("Faces/image_0117", "Motorbikes/image_0672", "panda/image_0033")  # the appendix's
 STEP = 23  # maps between those shown: other orientations and other places of the patch each time
@@ -65,13 +65,13 @@ def draw_all(maps: Mapping[str, NDArray[Any]]) -> Figure:
     show(figure.add_subplot(grid[0, :3]), maps["image"], "(a) original", vmin=0, vmax=255)
     for place, letter, kind in ((grid[0, 3:6], "b", "sift"), (grid[0, 6:9], "c", "descriptors")):
         _show_average(figure.add_subplot(place), maps[kind], f"({letter}) average, {NAMES[kind]}")
-    pooled = mosaic(maps["max_pool_3d"], 6)
-    show(figure.add_subplot(grid[0, 9:]), pooled, "36 maps after 3D max pooling", vmin=0)
+    pooled = np.moveaxis(maps["max_pool_3d"], -1, 0)
+    show_mosaic(figure.add_subplot(grid[0, 9:]), pooled, 6, "36 maps after 3D max pooling", low=0)
     for place, letter, kind in ((grid[1, :6], "d", "sift"), (grid[1, 6:], "e", "descriptors")):
-        picture = mosaic(maps[kind], 12)
+        tiles = np.moveaxis(maps[kind], -1, 0)
         title = f"({letter}) the {maps[kind].shape[2]} maps, {NAMES[kind]}"
-        brightest = float(np.nanpercentile(picture, 99))
-        show(figure.add_subplot(place), picture, title, vmin=0, vmax=brightest)
+        brightest = float(np.percentile(tiles, 99))
+        show_mosaic(figure.add_subplot(place), tiles, 12, title, low=0, high=brightest)
     return figure
 
 
@@ -82,14 +82,14 @@ def draw_averages(filters: NDArray[Any], every: Mapping[str, Mapping[str, NDArra
     figure = new_figure(16, len(every) * (16 / sum(widths) * aspect + 0.45))
     grid = figure.add_gridspec(len(every), len(widths), width_ratios=widths)
     strongest = float(np.abs(filters).max())
-    patches = mosaic(filters.transpose(1, 2, 0), 3)
-    show(figure.add_subplot(grid[0, 0]), patches, "(a) filters", vmin=-strongest, vmax=strongest)
+    axes = figure.add_subplot(grid[0, 0])
+    show_mosaic(axes, filters, 3, "(a) filters", low=-strongest, high=strongest)
     for line, (name, maps) in enumerate(every.items()):
         show(figure.add_subplot(grid[line, 1]), maps["image"], f"(b) {name}", vmin=0, vmax=255)
         for column, kind in ((2, "sift"), (4, "descriptors")):
-            some = maps[kind][:, :, ::STEP][:, :, :6]
+            tiles = np.moveaxis(maps[kind], -1, 0)[::STEP][:6]
             title = f"(c) six maps, {NAMES[kind]}"
-            show(figure.add_subplot(grid[line, column]), mosaic(some, 3), title, vmin=0)
+            show_mosaic(figure.add_subplot(grid[line, column]), tiles, 3, title, low=0)
         for column, kind in ((3, "sift"), (5, "descriptors"), (6, "floored")):
             _show_average(figure.add_subplot(grid[line, column]), maps[kind], f"average, {NAMES[kind]}")
     return figure

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from midfea.progress import track
 from midfea.reproduce.figures import sets
-from midfea.view.style import mosaic, new_figure, save, show
+from midfea.view.style import new_figure, save, show_mosaic
 
 
 def make(data: Path, output: Path, seed: int) -> list[Path]:
@@ -28,5 +28,5 @@ def draw(learned: Mapping[str, NDArray[Any]]) -> Figure:
         figure.subplots(1, len(learned), squeeze=False)[0], learned.items(), strict=True
     ):
         strongest = float(np.abs(filters).max())
-        show(axes, mosaic(filters.transpose(1, 2, 0), 3), name, vmin=-strongest, vmax=strongest)
+        show_mosaic(axes, filters, 3, name, low=-strongest, high=strongest)
     return figure

@@ -15,7 +15,7 @@ from midfea import MidFea
 from midfea.estimators.neuron_selectivity import NeuronSelectivity, selectivity_order
 from midfea.estimators.selective import centred
 from midfea.reproduce.figures import sets
-from midfea.view.style import COLOURS, mosaic, new_figure, save, show
+from midfea.view.style import COLOURS, new_figure, save, show, show_mosaic
 
 IMAGE = "Faces/image_0117"
 CLASSES = ("Faces", "Motorbikes", "airplanes", "watch", "panda")  # enough to show the neurons' choice
@@ -66,7 +66,7 @@ def draw(
         (panels[3], "descriptors", "descriptors", 12),
     ):
         size = "×".join(map(str, maps[key].shape))
-        show(axes, mosaic(maps[key], columns), f"→ {name}\n{size}", vmin=0)
+        show_mosaic(axes, np.moveaxis(maps[key], -1, 0), columns, f"→ {name}\n{size}", low=0)
     words = "×".join(map(str, maps["words"].shape))
     show(
         panels[4], word_colours(codebook)[maps["words"]], f"→ nearest of {len(codebook)} words\n{words}"

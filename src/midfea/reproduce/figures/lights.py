@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from midfea import stages
 from midfea.progress import track
 from midfea.reproduce.figures import sets
-from midfea.view.style import mosaic, new_figure, save, show
+from midfea.view.style import new_figure, save, show_mosaic
 
 PEOPLE = ("yaleB01", "yaleB02", "yaleB32")  # not yaleB05: its photo at +35° has comb lines from moving
 TITLES = {
@@ -74,10 +74,10 @@ def draw(rows: Mapping[str, Mapping[str, NDArray[Any]]]) -> Figure:
         alike = resemblance([maps[stage] for maps in rows.values()])
         for line, (light, maps) in enumerate(rows.items()):
             axes, n_maps = grid[line, column], maps[stage].shape[2]
-            picture = mosaic(maps[stage], round(n_maps**0.5))
+            tiles = np.moveaxis(maps[stage], -1, 0)
             # Strong responses are few: the brightest hundredth is white, so that the rest is seen.
-            brightest = float(np.nanpercentile(picture, 99)) or None
-            show(axes, picture, vmin=0, vmax=255 if stage == "image" else brightest)
+            brightest = 255 if stage == "image" else float(np.percentile(tiles, 99)) or None
+            show_mosaic(axes, tiles, round(n_maps**0.5), low=0, high=brightest)
             if line == 0:
                 axes.set_title(f"{title}\nalike between lights: {alike:.2f}")
             if column == 0:

@@ -1,4 +1,4 @@
-"""The API's description as a page for people, without scripts: those of Swagger come from elsewhere."""
+"""The description of the API as a page without scripts; those of Swagger come from other servers."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ def api_page(schema: dict[str, Any]) -> str:
     """HTML of an OpenAPI description."""
     rows = []
     for path, methods in schema["paths"].items():
-        for method, told in methods.items():
-            inputs = [_parameter(p) for p in told.get("parameters", [])]
-            for kind, body in told.get("requestBody", {}).get("content", {}).items():
+        for method, route in methods.items():
+            inputs = [_parameter(p) for p in route.get("parameters", [])]
+            for kind, body in route.get("requestBody", {}).get("content", {}).items():
                 inputs.append(f"<code>{text(kind)}</code>: {_fields(schema, body['schema'])}")
             rows.append(
-                f"<h3><code>{method.upper()} {text(path)}</code></h3>"
-                f"<p>{text(told.get('description', ''))}</p>"
+                f"<h2><code>{method.upper()} {text(path)}</code></h2>"
+                f"<p>{text(route.get('description', ''))}</p>"
                 + (f"<ul><li>{'</li><li>'.join(inputs)}</li></ul>" if inputs else "")
             )
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{text(schema['info']['title'])}: API</title>"
-        '<link rel="stylesheet" href="/style.css"></head><body><main>'
+        '<link rel="stylesheet" href="/base.css"></head><body><main>'
         f"<h1>API of {text(schema['info']['title'])}</h1><p>Everything that the page does can be done "
         "by other programs on this machine. Errors are <code>{&quot;error&quot;: what was wrong}</code>."
         ' For machines: <a href="/api/openapi.json">openapi.json</a>.</p>'
@@ -34,9 +34,9 @@ def api_page(schema: dict[str, Any]) -> str:
 
 def _parameter(parameter: dict[str, Any]) -> str:
     schema = parameter.get("schema", {})
-    default = f", {text(schema['default'])} if not given" if "default" in schema else ""
-    needed = ", needed" if parameter.get("required") else ""
-    return f"<code>{text(parameter['name'])}</code> ({text(parameter['in'])}{needed}{default})"
+    default = f", {text(schema['default'])} by default" if "default" in schema else ""
+    required = ", required" if parameter.get("required") else ""
+    return f"<code>{text(parameter['name'])}</code> ({text(parameter['in'])}{required}{default})"
 
 
 def _fields(schema: dict[str, Any], body: dict[str, Any]) -> str:

@@ -1,32 +1,48 @@
-"""The model of the workspace and what is known of it, read again whenever the file changes."""
+"""The model of the workspace, loaded again whenever its file changes."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import datetime
-from typing import IO, Any, NamedTuple, TypeVar
+from typing import IO, NamedTuple, TypeVar
 
 import numpy as np
 
-from midfea import load
-from midfea.model_file.v1 import ModelFileError
+from midfea.estimators.classifier import MidFeaClassifier
+from midfea.learning.validation import Validation
+from midfea.model_file import ModelFileError
 from midfea.serve.errors import Clash, Refused
-from midfea.serve.store.index import Signature, signature
+from midfea.serve.store.files import Signature, file_id
 from midfea.serve.store.names import file_name
 from midfea.serve.store.workspace import Workspace
-from midfea.serve.training.results import Results, file_id, opened, read_results, write_results
+from midfea.serve.training.model_loading import load_classifier
+from midfea.serve.training.record import TrainingRecord
 
-NONE = "there is no model yet: train one, or open one"
+NO_MODEL = "there is no model yet: train one, or open one"
 T = TypeVar("T")
 
 
-class Current(NamedTuple):
-    """A classifier, the id of its file, and what is known of its training."""
+class LoadedModel(NamedTuple):
+    """A classifier, the id of its file, and the record of its training."""
 
-    model: Any
+    model: MidFeaClassifier
     id: str
-    results: Results
+    record: TrainingRecord
+
+    @property
+    def validation(self) -> Validation | None:
+        """The predictions for validation images, of the model file; None if there are none."""
+        return self.model.validation_ if len(self.model.validation_) else None
+
+
+class ModelState(NamedTuple):
+    """The model or None; why a model file cannot be read, or None; whether a load is under way."""
+
+    loaded: LoadedModel | None
+    problem: str | None = None
+    loading: bool = False
 
 
 class CurrentModel:
@@ -34,97 +50,92 @@ class CurrentModel:
 
     def __init__(self, workspace: Workspace) -> None:
         self.workspace = workspace
-        self._loading, self._using = threading.Lock(), threading.Lock()
-        self._seen: Signature | None = None
-        self._current: Current | None = None
-        self._problem = NONE
+        self.loader = ThreadPoolExecutor(1, "midfea-load")  # all loads, one after the other
+        self._mutex, self._using = threading.Lock(), threading.Lock()
+        self._signature: Signature | None = None
+        self._load: Future[ModelState] | None = None
+        self._state = ModelState(None)  # of the last load that ended
 
-    def get(self) -> Current | None:
+    def state(self, patience: float | None = None) -> ModelState:
+        """The model, waiting at most `patience` seconds for a load under way; None waits for its end."""
+        with self._mutex:
+            signature = self.workspace.model_file.signature()
+            if self._load is None or signature != self._signature:
+                self._signature = signature
+                self._load = self.loader.submit(self._read, signature is not None)
+            load = self._load
+        try:
+            return load.result(patience)
+        except TimeoutError:
+            return self._state._replace(loading=True)
+
+    def get(self) -> LoadedModel | None:
         """The model, or None if there is none that can be read."""
-        with self._loading:
-            try:
-                seen = signature(self.workspace.model_file.stat())
-            except OSError:
-                seen = None
-            if seen != self._seen or seen is None:
-                self._current, self._problem = None, NONE
-                if seen is not None:
-                    self._load()
-                if seen != self._seen:
-                    self.workspace.changed()
-                self._seen = seen
-            return self._current
+        return self.state().loaded
 
-    def problem(self) -> str | None:
-        """Why there is a model file but no model; None if all is well."""
-        with self._loading:
-            return None if self._current is not None or self._problem == NONE else self._problem
-
-    def need(self) -> Current:
+    def need(self) -> LoadedModel:
         """The model; `Clash` saying what to do if there is none."""
-        current = self.get()
-        if current is None:
-            raise Clash(self._problem)
-        return current
+        loaded, problem, _ = self.state()
+        if loaded is None:
+            raise Clash(problem or NO_MODEL)
+        return loaded
 
-    def use(self, work: Callable[[Current], T]) -> T:
-        """Work with the model while nobody else does: its threads would be in each other's way."""
-        current = self.need()
+    def use(self, work: Callable[[LoadedModel], T]) -> T:
+        """Work with the model while nobody else does: the threads would slow each other down."""
+        loaded = self.need()
         with self._using:
-            return work(current)
+            return work(loaded)
 
-    def open(self, name: str, stream: IO[bytes], most_bytes: int) -> Current:
-        """Take a model file from elsewhere; `Refused` with the reason if it is none."""
+    def open(self, name: str, stream: IO[bytes], max_bytes: int) -> LoadedModel:
+        """Replace the model by a file from elsewhere; `Refused` with the reason if it holds none."""
         name = file_name(name)
-        with self.workspace.incoming.receive(stream, most_bytes) as received:
+        with self.workspace.incoming.receive(stream, max_bytes) as received:
             try:
-                model = load(received.path)
+                load_classifier(received.path)
             except (ModelFileError, OSError) as error:
                 reason = str(error).removeprefix(f"{received.path}: ")
                 raise Refused(
                     f"{reason}. Choose a file that midfea wrote, such as model.midfea"
                 ) from None
-            if not hasattr(model, "predict_proba"):
-                raise Refused(f"the file holds a {type(model).__name__}: a classifier is needed")
-            folder = self.workspace.hidden / "results"
-            if read_results(folder, received.id) is None:
-                write_results(folder, received.id, opened(name, _now()))
-            self.workspace.replace_model(received.path)
+            folder = self.workspace.results_folder
+            if TrainingRecord.read(folder, received.id) is None:
+                TrainingRecord(name, datetime.now().astimezone(), opened=True).write(folder, received.id)
+            self.workspace.model_file.replace(received.path)
         return self.need()
 
     def warm_up(self) -> None:
-        """The first answer compiles and reads a lot: better before anybody waits for it."""
+        """Explain one image: the first one compiles and reads a lot, and nobody should wait for that."""
         try:
-            blank = np.random.RandomState(0).randint(0, 255, (64, 64)).astype(np.uint8)
-            self.use(lambda current: current.model.explain(blank))
+            noise = np.random.RandomState(0).randint(0, 255, (64, 64)).astype(np.uint8)
+            self.use(lambda loaded: loaded.model.explain(noise))
         except Refused:
             pass
 
-    def _load(self) -> None:
-        file = self.workspace.model_file
-        try:
-            model, id = load(file), file_id(file)
-            if not hasattr(model, "predict_proba"):
-                raise ModelFileError(f"{file}: holds a {type(model).__name__}, not a classifier")
-        except (ModelFileError, OSError) as error:
-            self._problem = f"the model cannot be read: {error}"
-            return
-        model.n_jobs = 1
-        results = read_results(self.workspace.hidden / "results", id)
-        if results is None:  # put there by hand, or by the command
-            changed = datetime.fromtimestamp(file.stat().st_mtime).astimezone()
-            results = opened(file.name, changed.isoformat(timespec="seconds"))
-        self._current = Current(model, id, results)
+    def _read(self, exists: bool) -> ModelState:
+        path, before = self.workspace.model_file.path, self._state
+        if not exists:
+            self._state = ModelState(None)
+        else:
+            try:
+                model, id = load_classifier(path), file_id(path)
+                model.n_jobs = 1
+                record = TrainingRecord.read(self.workspace.results_folder, id)
+                if record is None:  # put there by hand, or by the command
+                    changed = datetime.fromtimestamp(path.stat().st_mtime).astimezone()
+                    record = TrainingRecord(path.name, changed, opened=True)
+                self._state = ModelState(LoadedModel(model, id, record))
+            except (ModelFileError, OSError) as error:
+                self._state = ModelState(None, f"the model cannot be read: {error}")
+        if self._state != before:
+            self.workspace.images.touch()
+        return self._state
 
 
-def _now() -> str:
-    return datetime.now().astimezone().isoformat(timespec="seconds")
-
-
-def needs_results(current: Current) -> Results:
-    """What was held out when the model was trained; `Clash` if that is not known."""
-    if current.results.about["opened"]:
+def needs_record(loaded: LoadedModel) -> TrainingRecord:
+    """The record of the model's training; `Clash` if it was trained elsewhere."""
+    if loaded.record.opened:
         raise Clash(
-            "this model was opened from a file, so nothing is known of its training: train to see more"
+            "this model was opened from a file, and its training images are not known here: "
+            "train to see more"
         )
-    return current.results
+    return loaded.record

@@ -12,16 +12,16 @@ from starlette.exceptions import HTTPException
 
 from midfea.serve.errors import Clash, Missing, Refused
 
-SAID = {
+MESSAGES = {
     400: "the request cannot be understood: it was cut short, or is not what it says it is",
     404: "there is nothing at this address",
     405: "this cannot be done at this address",
 }
-FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM)
+NOT_WRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM)
 
 
 def answer_failures(app: FastAPI) -> None:
-    """Let the application answer so."""
+    """Let the application answer failures in this form."""
 
     def answer(status: int, message: str) -> JSONResponse:
         return JSONResponse({"error": message}, status)
@@ -33,24 +33,24 @@ def answer_failures(app: FastAPI) -> None:
 
     @app.exception_handler(HTTPException)
     async def failed(_: Any, error: HTTPException) -> JSONResponse:
-        said = SAID.get(error.status_code, str(error.detail))
+        message = MESSAGES.get(error.status_code, str(error.detail))
         if str(error.detail).startswith("Too many"):  # files or fields of one form
-            said = f"{error.detail} Send fewer at once."
-        return answer(error.status_code, said)
+            message = f"{error.detail} Send fewer at once."
+        return answer(error.status_code, message)
 
     @app.exception_handler(RequestValidationError)
     async def invalid(_: Any, error: RequestValidationError) -> JSONResponse:
         problems = []
-        for each in error.errors():
-            where = ".".join(str(part) for part in each["loc"][1:])
-            problems.append(f"{where}: {each['msg']}" if where else str(each["msg"]))
-        return answer(422, "; ".join(problems)[:500] or SAID[400])
+        for problem in error.errors():
+            where = ".".join(str(part) for part in problem["loc"][1:])
+            problems.append(f"{where}: {problem['msg']}" if where else str(problem["msg"]))
+        return answer(422, "; ".join(problems)[:500] or MESSAGES[400])
 
     @app.exception_handler(OSError)
     async def disk(_: Any, error: OSError) -> JSONResponse:
         if isinstance(error, FileNotFoundError):
             return answer(404, "the file is gone: it was moved or removed meanwhile")
-        if error.errno in FULL:
+        if error.errno in NOT_WRITABLE:
             return answer(507, f"the workspace cannot be written: {error.strerror}")
         return answer(500, f"the workspace cannot be read or written: {error.strerror or error}")
 

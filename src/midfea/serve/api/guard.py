@@ -1,9 +1,9 @@
-"""Who may ask: the page itself, on this machine, and nobody else's.
+"""Which requests are answered: those of the page itself, from this machine.
 
-A page of another website can send requests to this server through the user's browser, and a name of
-another website can be made to point here (DNS rebinding). So the Host must be ours, the Origin must be
-the Host, and where others than this machine can connect, a token is needed. Bodies are measured while
-they come in.
+A page of another website can send requests to this server through the user's browser, and another
+website's name can be made to point here (DNS rebinding). So the Host must be ours, the Origin must equal
+the Host, and a token is needed where other machines can connect. Bodies are measured while they arrive,
+by the rules that the routes declare (`body.py`).
 """
 
 from __future__ import annotations
@@ -22,16 +22,12 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-MEGABYTE = 1_000_000
-SMALL_BYTES = MEGABYTE
-N_LARGE = 8  # larger bodies at once: the others wait unread, so that many do not fill the memory
-JSON_BYTES = 100_000
-FORM_BYTES = 64 * MEGABYTE
-LARGER = {"/api/open/images": 2000 * MEGABYTE, "/api/open/model": 512 * MEGABYTE}
-# A browser shows an answer only after it has sent its body: up to here, what is too much is let run dry.
-DRAINED_BYTES, DRAINED_SECONDS = 4000 * MEGABYTE, 60.0
-FORMS = ("/api/images", "/api/classify", "/api/explain", "/api/open/images", "/api/open/model")
-BODY_OPTIONAL = ("/api/classify", "/api/explain")  # which may name an image of the workspace instead
+from midfea.serve.api.body import JSON_BODY, MEGABYTE, BodyRule, BodyRules
+
+SMALL_BODY_BYTES = MEGABYTE
+N_LARGE_BODIES = 8  # at once; others wait unread, so that many do not fill the memory
+# A browser shows an answer only after it has sent the whole body, so a refused body is read up to here.
+MAX_DRAINED_BYTES, MAX_DRAIN_SECONDS = 4000 * MEGABYTE, 60.0
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 HEADERS = {
     "content-security-policy": (
@@ -49,12 +45,14 @@ HEADERS = {
 class Guard:
     """ASGI middleware. `host` and `port` are listened on; no `token` means this machine only."""
 
-    def __init__(self, app: ASGIApp, host: str, port: int, token: str | None = None) -> None:
-        self.app, self.host, self.port, self.token = app, host, port, token
-        self._large = asyncio.Semaphore(N_LARGE)
+    def __init__(
+        self, app: ASGIApp, rules: BodyRules, host: str, port: int, token: str | None = None
+    ) -> None:
+        self.app, self.rules, self.host, self.port, self.token = app, rules, host, port, token
+        self._large_bodies = asyncio.Semaphore(N_LARGE_BODIES)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer what is refused, hand on the rest with the body's size counted."""
+        """Refuse the request, or pass it on with the size of its body counted."""
         if scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1008})
             return
@@ -62,28 +60,31 @@ class Guard:
             await self.app(scope, receive, send)
             return
         request = Headers(scope=scope)
-        refusal = self._not_ours(scope, request)
+        refusal = self._foreign(scope, request)
         if refusal is not None:
             await _answer(_with_headers(send), 403, refusal)
             return
         if self.token is not None and not self._has_token(request):
             await self._ask_for_token(scope, _with_headers(send))
             return
-        wrong = _wrong_type(scope, request)
-        if wrong is not None:
+        rule = self.rules.find(scope["method"], scope["path"])
+        wrong_type = _wrong_type(rule, scope, request)
+        if wrong_type is not None:
             await _drain(receive)
-            await _answer(_with_headers(send), 415, wrong)
+            await _answer(_with_headers(send), 415, wrong_type)
             return
-        limit = _limit(scope, request)
-        length = request.get("content-length", "0")
-        length = length if length.isdecimal() else "0"
+        # A form route without a form has no body, or is asked for by a method that needs none.
+        is_form = request.get("content-type", "").startswith("multipart/")
+        limit = rule.max_bytes if is_form else JSON_BODY.max_bytes
+        sent = request.get("content-length", "0")
+        length = int(sent) if sent.isdecimal() else 0
         body = _Body(receive, _with_headers(send), limit)
-        if int(length) > limit:
+        if length > limit:
             await body.refuse()
             return
-        small = limit == JSON_BYTES or 0 < int(length) <= SMALL_BYTES
+        small = limit == JSON_BODY.max_bytes or 0 < length <= SMALL_BODY_BYTES
         try:
-            async with nullcontext() if small else self._large:
+            async with nullcontext() if small else self._large_bodies:
                 await self.app(scope, body.receive, body.send)
         except Exception:
             if not body.too_large:
@@ -91,8 +92,8 @@ class Guard:
         if body.too_large:
             await body.refuse()
 
-    def _not_ours(self, scope: Scope, request: Headers) -> str | None:
-        """Why a request is not the page's own."""
+    def _foreign(self, scope: Scope, request: Headers) -> str | None:
+        """Why a request does not come from the page itself; None if it does."""
         host = request.get("host", "")
         if not self._is_our_host(host):
             return (
@@ -117,14 +118,16 @@ class Guard:
             return True
         if self.host not in ("0.0.0.0", "::"):
             return False
-        own = socket.gethostname().lower()  # all addresses: by number, or by this machine's own name
+        own = (
+            socket.gethostname().lower()
+        )  # listening everywhere: by number, or by this machine's own name
         return _is_address(name.strip("[]")) or name in (own, f"{own}.local", socket.getfqdn().lower())
 
     # -- token ------------------------------------------------------------------------------------
 
     @property
     def _cookie(self) -> str:
-        return f"midfea_{self.port}"  # cookies do not tell ports apart
+        return f"midfea_{self.port}"  # cookies are shared by all ports of a host
 
     def _has_token(self, request: Headers) -> bool:
         kind, _, sent = request.get("authorization", "").partition(" ")
@@ -140,7 +143,7 @@ class Guard:
         return hmac.compare_digest(sent.encode(), (self.token or "").encode())
 
     async def _ask_for_token(self, scope: Scope, send: Send) -> None:
-        """With the right `?token=` a cookie and the same address without it, else a refusal."""
+        """For a valid `?token=` a cookie and the same address without the token, else a refusal."""
         query = parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True)
         sent = query.pop("token", [""])[-1]
         if scope["method"] != "GET" or not self._is_token(sent):
@@ -165,7 +168,7 @@ class Guard:
 
 
 class _Body:
-    """The body as it comes in, counted; beyond the limit it ends, and the answer is ours."""
+    """The body as it arrives, counted; beyond the limit it ends, and the request is refused."""
 
     def __init__(self, receive: Receive, send: Send, limit: int) -> None:
         self._receive, self._send, self.limit = receive, send, limit
@@ -181,38 +184,30 @@ class _Body:
         return message
 
     async def send(self, message: Message) -> None:
-        """The app's answer, unless it is about half a body."""
+        """The app's answer, unless the app has seen half a body only."""
         if not self.too_large:
             self._answered = True
             await self._send(message)
 
     async def refuse(self) -> None:
-        """Let the rest go by, and say why."""
+        """Read the rest, and say why it is refused."""
         if self._answered:
             return
         await _drain(self._receive)
-        most = f"{self.limit // MEGABYTE} MB" if self.limit >= MEGABYTE else f"{self.limit // 1000} kB"
-        await _answer(self._send, 413, f"too much at once: at most {most} in one request")
+        size = f"{self.limit // MEGABYTE} MB" if self.limit >= MEGABYTE else f"{self.limit // 1000} kB"
+        await _answer(self._send, 413, f"too much at once: at most {size} in one request")
 
 
-def _limit(scope: Scope, request: Headers) -> int:
-    path = scope["path"]
-    if not request.get("content-type", "").startswith("multipart/"):
-        return JSON_BYTES
-    return LARGER.get(path, FORM_BYTES)
-
-
-def _wrong_type(scope: Scope, request: Headers) -> str | None:
+def _wrong_type(rule: BodyRule, scope: Scope, request: Headers) -> str | None:
     """What is wrong with the content type of a request that changes something."""
     if scope["method"] not in ("POST", "PUT", "PATCH"):
         return None
-    path, kind = scope["path"], request.get("content-type", "").partition(";")[0].strip().lower()
+    content_type = request.get("content-type", "").partition(";")[0].strip().lower()
     has_body = request.get("content-length", "0") != "0" or "transfer-encoding" in request
-    if path in BODY_OPTIONAL and not has_body and not kind:
+    if rule.optional and not has_body and not content_type:
         return None
-    wanted = "multipart/form-data" if path in FORMS else "application/json"
-    if kind != wanted:
-        return f"the content type must be {wanted} here, not {kind[:100] or 'none'}"
+    if content_type != rule.content_type:
+        return f"the content type must be {rule.content_type} here, not {content_type[:100] or 'none'}"
     return None
 
 
@@ -229,9 +224,9 @@ def _in_brackets(host: str) -> str:
 
 
 async def _drain(receive: Receive) -> None:
-    """Read and forget what is still coming."""
-    size, end = 0, time.monotonic() + DRAINED_SECONDS
-    while size < DRAINED_BYTES and time.monotonic() < end:
+    """Read the rest of a body and forget it."""
+    size, end = 0, time.monotonic() + MAX_DRAIN_SECONDS
+    while size < MAX_DRAINED_BYTES and time.monotonic() < end:
         message = await receive()
         size += len(message.get("body", b""))
         if message["type"] != "http.request" or not message.get("more_body"):

@@ -1,80 +1,91 @@
-"""What the page shows at the top, and asks for again and again."""
+"""/api/state: what the page shows at the top, and asks for again and again."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from midfea.serve.api import guard
-from midfea.serve.api.answering import THRESHOLD
-from midfea.serve.api.current import CurrentModel
-from midfea.serve.store import incoming, names
-from midfea.serve.store.workspace import Workspace
-from midfea.serve.training.trainer import Trainer
+from fastapi import APIRouter
 
+from midfea.pictures import formats
+from midfea.serve.api import images, transfer
+from midfea.serve.api.classify import UNSURE_BELOW
+from midfea.serve.api.current import LoadedModel
+from midfea.serve.api.services import Services, ServicesDep
+from midfea.serve.store import decoding, names
+from midfea.view.charts import headline
+
+router = APIRouter(prefix="/api/state", tags=["state"])
+LOAD_PATIENCE_SECONDS = 0.2  # for a model that is being loaded; then the state says so
 LIMITS = {
-    "file_bytes": incoming.MOST_BYTES,
-    "request_bytes": guard.FORM_BYTES,
-    "zip_bytes": guard.LARGER["/api/open/images"],
-    "model_bytes": guard.LARGER["/api/open/model"],
-    "pixels": incoming.MOST_PIXELS,
-    "name_characters": names.MOST_CHARACTERS,
+    "file_bytes": decoding.MAX_FILE_BYTES,
+    "request_bytes": images.UPLOAD.max_bytes,
+    "zip_bytes": transfer.ZIP_FILE.max_bytes,
+    "model_bytes": transfer.MODEL_FILE.max_bytes,
+    "pixels": decoding.MAX_PIXELS,
+    "name_characters": names.MAX_CHARACTERS,
 }
 
+Json = dict[str, Any]
 
-class State:
-    """Of a workspace, its model and its training."""
 
-    def __init__(self, workspace: Workspace, current: CurrentModel, trainer: Trainer) -> None:
-        self.workspace, self.current, self.trainer = workspace, current, trainer
-        self._digest: tuple[int, str] = (-1, "")
+@router.get("")
+async def get_state(services: ServicesDep) -> Json:
+    """Classes, model, training under way, limits; `version` grows with every change."""
+    return await services.run("read", _state, services)
 
-    def shown(self) -> dict[str, Any]:
-        """As JSON knows it."""
-        self.workspace.refresh()
-        job = self.trainer.progress  # before the model: when it says done, the model is the new one
-        job_shown = None if job is None else job.shown()
-        model = self._model()
-        classes = self.workspace.classes()
-        return {
-            "version": self.workspace.version,
-            "classes": [count._asdict() for count in classes],
-            "images": sum(count.images for count in classes),
-            "model": model,
-            "model_error": self.current.problem(),
-            "job": job_shown,
-            "workspace": str(self.workspace.root),
-            "limits": LIMITS,
-            "threshold": THRESHOLD,
-        }
 
-    def _model(self) -> dict[str, Any] | None:
-        current = self.current.get()
-        if current is None:
-            return None
-        about = current.results.about
-        settings = about.get("settings", {})
-        return {
-            "id": current.id,
-            "name": about["name"],
-            "trained": about["trained"],
-            "classes": [str(name) for name in current.model.classes_],
-            "images": about.get("images"),
-            "left_out": about.get("left_out", 0),
-            "seconds": about.get("seconds"),
-            "accuracy": about.get("accuracy"),
-            "ms_per_image": about.get("ms_per_image"),
-            "stale": not about["opened"] and about["digest"] != self._labels(),
-            "preset": settings.get("preset", current.model.preset),
-            "neurons": settings.get("neurons", 0),
-            "finetune": settings.get("finetune", False),
-            "opened": about["opened"],
-        }
+def _state(services: Services) -> Json:
+    workspace = services.workspace
+    workspace.images.refresh()
+    job = services.trainer.progress  # before the model: when the job is done, the model is the new one
+    job_json = None if job is None else job.json()
+    loaded, problem, loading = services.current.state(LOAD_PATIENCE_SECONDS)
+    classes = workspace.images.classes()
+    return {
+        "version": workspace.images.version,
+        "classes": [count._asdict() for count in classes],
+        "images": sum(count.images for count in classes),
+        "model": None if loaded is None else _model_json(loaded, workspace.images.digest()),
+        "model_error": problem,
+        "model_loading": loading,
+        "job": job_json,
+        "workspace": str(workspace.root),
+        "limits": LIMITS,
+        "image_endings": sorted(formats.ENDINGS),
+        "threshold": UNSURE_BELOW,
+    }
 
-    def _labels(self) -> str:
-        """The digest of all images and labels, kept until something changes."""
-        version, digest = self._digest
-        if version != self.workspace.version:
-            version = self.workspace.version
-            digest = self.workspace.digest()
-            self._digest = version, digest
-        return digest
+
+def _model_json(loaded: LoadedModel, digest: str) -> Json:
+    record, settings = loaded.record, loaded.record.settings
+    return {
+        "id": loaded.id,
+        "name": record.name,
+        "trained": record.trained.isoformat(timespec="seconds"),
+        "opened": record.opened,
+        "classes": [str(name) for name in loaded.model.classes_],
+        "images": len(record.ids) or None,
+        "left_out": record.n_left_out,
+        "seconds": record.seconds,
+        "accuracy": accuracy_json(loaded),
+        "ms_per_image": record.ms_per_image,
+        "stale": not record.opened and record.digest != digest,
+        "preset": settings.preset if settings else loaded.model.preset,
+        "neurons": settings.neurons if settings else 0,
+        "finetune": settings.finetune if settings else False,
+    }
+
+
+def accuracy_json(loaded: LoadedModel) -> Json | None:
+    """The accuracy on validation images with its 95 % interval; None if there were none."""
+    validation = loaded.validation
+    if validation is None:
+        return None
+    return {
+        "value": validation.interval.accuracy,
+        "low": validation.interval.low,
+        "high": validation.interval.high,
+        "n": len(validation.indices),
+        "how": validation.how,
+        "drawing": headline(validation.interval),
+    }

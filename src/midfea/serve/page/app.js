@@ -1,28 +1,31 @@
-// The page as a whole: which screen is shown, what the header says, and whether the server is there.
+// The page as a whole: which screen is shown, what the header says, and whether the server answers.
 
-import { watchCameras } from "./camera.js";
-import { startClassify, take as classify } from "./classify.js";
-import { byId, say, tell } from "./dom.js";
-import { startInspect, updateInspect } from "./inspect.js";
-import { refresh, running, store } from "./state.js";
-import { startTakeAway } from "./take_away.js";
-import { startTeach, take as takeFolder } from "./teach.js";
-import { count, percent } from "./words.js";
+import { byId, setText, showMessage } from "./core/dom.js";
+import { store } from "./core/store.js";
+import { count, percent } from "./core/text.js";
+import { watchCameras } from "./parts/camera.js";
+import { classify, startClassify } from "./screens/classify.js";
+import { startInspect, updateInspect } from "./screens/inspect.js";
+import { startTakeAway } from "./screens/take_away.js";
+import { addFiles, startTeach } from "./screens/teach.js";
+
+/** @import { WorkspaceImage } from "./core/types.js" */
 
 const SCREENS = ["teach", "classify", "inspect", "take-away"];
 
 function showScreen() {
   const wanted = location.hash.slice(1);
   const screen = SCREENS.includes(wanted) ? wanted : SCREENS[0];
-  for (const each of SCREENS) byId(`screen-${each}`).hidden = each !== screen;
+  for (const name of SCREENS) byId(`screen-${name}`).hidden = name !== screen;
   for (const link of document.querySelectorAll("nav a")) {
-    if (link.hash === `#${screen}`) link.setAttribute("aria-current", "page");
+    if (link.getAttribute("href") === `#${screen}`) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
   }
   updateInspect();
 }
 
-function go(screen) {
+/** @param {string} screen */
+function goTo(screen) {
   location.hash = screen;
   showScreen();
   byId(`${screen}-title`).focus();
@@ -31,36 +34,40 @@ function go(screen) {
 
 function showFacts() {
   const { classes, images, model, workspace, job } = store.state;
-  say(byId("workspace-name"), workspace.split(/[\\/]/).filter(Boolean).at(-1) ?? "Teach a classifier");
+  setText(byId("workspace-name"), workspace.split(/[\\/]/).filter(Boolean).at(-1) ?? "Teach a classifier");
   const facts = [count(classes.length, "class", "classes"), count(images, "image")];
-  if (running()) facts.push(`training ${percent(job.fraction)}`);
-  else if (!model) facts.push("no model yet");
-  else if (model.accuracy) facts.push(`${percent(model.accuracy.value, 1)} right`);
-  else facts.push(model.opened ? "model opened from a file" : "trained");
-  if (model?.stale && !running()) facts.push("images have changed since training");
-  say(byId("workspace-facts"), facts.join(" · "));
+  if (job && store.training) facts.push(`training ${percent(job.fraction)}`);
+  else if (!model) facts.push(store.state.model_loading ? "loading the model" : "no model yet");
+  else {
+    if (model.opened) facts.push("model opened from a file");
+    if (model.accuracy) facts.push(`${percent(model.accuracy.value, 1)} accuracy`);
+    else if (!model.opened) facts.push("trained");
+  }
+  if (model?.stale && !store.training) facts.push("images have changed since training");
+  setText(byId("workspace-facts"), facts.join(" · "));
 }
 
+/** @param {WorkspaceImage} image */
 const askModel = (image) => {
-  go("classify");
-  classify([{ id: image.id, name: image.name ?? "image", class: image.class }]);
+  goTo("classify");
+  classify([{ id: image.id, name: image.name ?? "image" }]);
 };
 
 startTeach({ classify: askModel });
 startClassify();
 startInspect({ classify: askModel });
 startTakeAway({
-  takeFolder: (found) => {
-    go("teach");
-    takeFolder(found);
+  addFiles: (files) => {
+    goTo("teach");
+    addFiles(files);
   },
 });
 store.addEventListener("change", showFacts);
-store.addEventListener("lost", (event) => tell(byId("connection"), event.detail));
-store.addEventListener("found", () => tell(byId("connection"), ""));
+store.addEventListener("lost", (event) => showMessage(byId("connection"), /** @type {CustomEvent} */ (event).detail));
+store.addEventListener("found", () => showMessage(byId("connection"), ""));
 // A file dropped beside its place must not make the browser leave the page.
 for (const kind of ["dragover", "drop"]) document.addEventListener(kind, (event) => event.preventDefault());
 addEventListener("hashchange", showScreen);
 watchCameras();
 showScreen();
-refresh();
+store.refresh();

@@ -6,7 +6,7 @@ import ctypes
 import platform
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of malloc.h
-LARGE = 128 * 1024  # bytes
+LARGE_BLOCK_BYTES = 128 * 1024
 
 
 def give_back_large_blocks() -> None:
@@ -17,5 +17,5 @@ def give_back_large_blocks() -> None:
     """
     if platform.libc_ver()[0] == "glibc":
         libc = ctypes.CDLL(None)
-        libc.mallopt(M_MMAP_THRESHOLD, LARGE)
-        libc.mallopt(M_TRIM_THRESHOLD, LARGE)
+        libc.mallopt(M_MMAP_THRESHOLD, LARGE_BLOCK_BYTES)
+        libc.mallopt(M_TRIM_THRESHOLD, LARGE_BLOCK_BYTES)

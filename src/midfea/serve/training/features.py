@@ -1,7 +1,7 @@
-"""Features of images, kept by their content, so that training again computes those of new ones only.
+"""Features of images, kept by the images' ids, so that training again computes those of new images only.
 
-Features belong to a chain (filters and words), which has a name. Each training adds a file with what it
-had to compute; nothing is ever rewritten.
+Features belong to a chain (filters and words), which has a name. Each training adds a file with the
+features that it computed; files are never rewritten.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from midfea.files import replacing
-from midfea.serve.training.results import pack_ids, unpack_ids
+from midfea.serve.store.files import ID_DIGITS
 
-ROWS = 256  # read at once
+ROWS_PER_READ = 256
 
 
 class Place(NamedTuple):
@@ -27,29 +27,29 @@ class Place(NamedTuple):
 
     file: Path
     row: int
-    pixels: str  # a hash of the decoded image: equal for copies in files that differ
+    pixels: str  # a hash of the decoded image: equal for duplicates in files that differ
 
 
 class KeptFeatures:
-    """Those of one chain."""
+    """The features of one chain."""
 
     def __init__(self, folder: Path, chain: str) -> None:
         self.folder = folder / chain
         self.places: dict[str, Place] = {}
         for file in sorted(self.folder.glob("*.safetensors")):
             try:
-                with safe_open(file, framework="numpy") as kept:
-                    ids, pixels = (unpack_ids(kept.get_tensor(key)) for key in ("ids", "pixels"))
+                with safe_open(file, framework="numpy") as arrays:
+                    ids, pixels = (_unpacked(arrays.get_tensor(key)) for key in ("ids", "pixels"))
             except (OSError, SafetensorError):
                 continue  # they are computed again
             for row, (id, content) in enumerate(zip(ids, pixels, strict=True)):
                 self.places[id] = Place(file, row, content)
 
     def add(self, ids: Sequence[str], pixels: Sequence[str], features: NDArray[np.float32]) -> None:
-        """Keep features of images that were not known."""
+        """Keep the features of new images."""
         self.folder.mkdir(parents=True, exist_ok=True)
         file = self.folder / f"{len(list(self.folder.iterdir())):06}.safetensors"
-        arrays: dict[str, NDArray[Any]] = {"ids": pack_ids(ids), "pixels": pack_ids(pixels)}
+        arrays: dict[str, NDArray[Any]] = {"ids": _packed(ids), "pixels": _packed(pixels)}
         with replacing(file) as temporary:
             save_file(arrays | {"features": features}, temporary)
         for row, (id, content) in enumerate(zip(ids, pixels, strict=True)):
@@ -57,44 +57,53 @@ class KeptFeatures:
 
     def rows(self, ids: Sequence[str]) -> NDArray[np.float32]:
         """Features of known images, (n, n_features)."""
-        found: NDArray[np.float32] | None = None
+        rows: NDArray[np.float32] | None = None
         for file in {self.places[id].file for id in ids}:
-            with safe_open(file, framework="numpy") as kept:
-                features = kept.get_tensor("features")
-            if found is None:
-                found = np.empty((len(ids), features.shape[1]), dtype=np.float32)
+            with safe_open(file, framework="numpy") as arrays:
+                features = arrays.get_tensor("features")
+            if rows is None:
+                rows = np.empty((len(ids), features.shape[1]), dtype=np.float32)
             for i, id in enumerate(ids):
                 if self.places[id].file == file:
-                    found[i] = features[self.places[id].row]
-        if found is None:
+                    rows[i] = features[self.places[id].row]
+        if rows is None:
             raise ValueError("no features were asked for")
-        return found
+        return rows
 
     def nearest(self, features: NDArray[Any], ids: Sequence[str], n: int) -> list[tuple[str, float]]:
-        """Those of the images whose features are most alike, with their distances, the nearest first.
+        """The `n` images with the most similar features, and their distances, the nearest first.
 
-        Read in parts: all of them may be larger than what a server should hold.
+        Read in parts: all features may be larger than a server should hold.
         """
         distances: list[tuple[float, str]] = []
-        wanted: dict[Path, dict[int, str]] = {}
+        rows_of: dict[Path, dict[int, str]] = {}
         for id in ids:
             if id in self.places:
-                wanted.setdefault(self.places[id].file, {})[self.places[id].row] = id
-        for file, rows in wanted.items():
-            with safe_open(file, framework="numpy") as kept:
-                part = kept.get_slice("features")
+                rows_of.setdefault(self.places[id].file, {})[self.places[id].row] = id
+        for file, ids_by_row in rows_of.items():
+            with safe_open(file, framework="numpy") as arrays:
+                part = arrays.get_slice("features")
                 n_rows = part.get_shape()[0]
-                for start in range(0, n_rows, ROWS):
-                    stop = min(start + ROWS, n_rows)
-                    found = np.linalg.norm(part[start:stop] - features, axis=1)
-                    for row, distance in enumerate(found.tolist(), start):
-                        if row in rows:
-                            distances.append((distance, rows[row]))
+                for start in range(0, n_rows, ROWS_PER_READ):
+                    stop = min(start + ROWS_PER_READ, n_rows)
+                    lengths = np.linalg.norm(part[start:stop] - features, axis=1)
+                    for row, distance in enumerate(lengths.tolist(), start):
+                        if row in ids_by_row:
+                            distances.append((distance, ids_by_row[row]))
         return [(id, distance) for distance, id in sorted(distances)[:n]]
 
 
 def forget_other_chains(folder: Path, chain: str) -> None:
-    """Remove features that no model needs any more."""
+    """Remove the features of other chains: no model needs them any more."""
     for path in folder.iterdir() if folder.is_dir() else ():
         if path.name != chain:
             shutil.rmtree(path, ignore_errors=True)
+
+
+def _packed(ids: Sequence[str]) -> NDArray[np.uint8]:
+    """Ids as an array of bytes, a row for each."""
+    return np.frombuffer(bytes.fromhex("".join(ids)), dtype=np.uint8).reshape(-1, ID_DIGITS // 2)
+
+
+def _unpacked(rows: NDArray[np.uint8]) -> list[str]:
+    return [row.tobytes().hex() for row in rows]

@@ -14,11 +14,12 @@ from typing import IO, Any
 
 from midfea.serve.errors import Clash
 from midfea.serve.store.workspace import Workspace
-from midfea.serve.training.job import Settings, check_classes
+from midfea.serve.training.job import check_classes
+from midfea.serve.training.record import TrainingSettings
 
 NICENESS = 5
-PATIENCE = 3.0  # s until a process that was asked to end is made to
-TELLING = 0.03  # of the work: the time left is not told before so much is done
+PATIENCE_SECONDS = 3.0  # until a process that was asked to end is killed
+MIN_FRACTION = 0.03  # of the work, before the time left is estimated
 
 
 @dataclass
@@ -29,11 +30,11 @@ class Progress:
     step: str
     fraction: float
     error: str | None
-    begun: float
-    heard: float = 0.0
+    begun: float  # s, of the monotonic clock
+    reported: float = 0.0
 
-    def shown(self) -> dict[str, Any]:
-        """As JSON knows it."""
+    def json(self) -> dict[str, Any]:
+        """As the page gets it."""
         return {
             "state": self.state,
             "step": self.step,
@@ -43,31 +44,32 @@ class Progress:
         }
 
     def _seconds_left(self) -> float | None:
-        if self.state != "running" or self.fraction < TELLING:
+        if self.state != "running" or self.fraction < MIN_FRACTION:
             return None
-        spent = self.heard - self.begun
-        left = spent * (1 - self.fraction) / self.fraction - (time.monotonic() - self.heard)
+        spent = self.reported - self.begun
+        left = spent * (1 - self.fraction) / self.fraction - (time.monotonic() - self.reported)
         return round(max(left, 0.0), 1)
 
 
 class Trainer:
     """At most one training at a time, in a process of its own."""
 
-    def __init__(self, workspace: Workspace, changed: Callable[[], None]) -> None:
-        self.workspace, self._changed = workspace, changed
+    def __init__(self, workspace: Workspace, load_model: Callable[[], None]) -> None:
+        self.workspace, self._load_model = workspace, load_model
         self._mutex = threading.Lock()
         self._process: subprocess.Popen[str] | None = None
         self._cancelled = False
         self.progress: Progress | None = None
 
-    def start(self, settings: Settings) -> Progress:
-        """Train on all images; `Refused` if that cannot be."""
+    def start(self, settings: TrainingSettings) -> Progress:
+        """Train on all images; `Refused` with the reason if that is not possible."""
         with self._mutex:
             if self.progress is not None and self.progress.state == "running":
                 raise Clash("a training is under way: wait for its end, or cancel it")
-            self.workspace.refresh(closely=True)
-            check_classes(self.workspace.all_images())
-            self.workspace.save_index()
+            images = self.workspace.images
+            images.refresh(closely=True)
+            check_classes(images.all())
+            images.save()
             self._cancelled = False
             self.progress = Progress("running", "Starting", 0.0, None, time.monotonic())
             command = [sys.executable, "-P", "-m", "midfea.serve.training.job", str(self.workspace.root)]
@@ -78,9 +80,8 @@ class Trainer:
                 stderr=subprocess.PIPE,
                 text=True,
             )
-            if hasattr(os, "setpriority"):  # whoever looks at the page goes first
-                # At once: later it would not reach the threads that libraries start, and those would
-                # hold up the main one.
+            if hasattr(os, "setpriority"):  # the page stays quick
+                # At once: threads that libraries start inherit it only from then on.
                 os.setpriority(os.PRIO_PROCESS, self._process.pid, NICENESS)
             threading.Thread(
                 target=self._watch, args=(self._process, self.progress), daemon=True
@@ -88,7 +89,7 @@ class Trainer:
             return self.progress
 
     def cancel(self) -> Progress:
-        """End the training; the model stays as it was."""
+        """End the training; the model does not change."""
         with self._mutex:
             process, progress = self._process, self.progress
             if process is None or progress is None or progress.state != "running":
@@ -98,7 +99,7 @@ class Trainer:
         return progress
 
     def close(self) -> None:
-        """No process is left behind."""
+        """End the training with the server."""
         with self._mutex:
             process, self._cancelled = self._process, True
         if process is not None:
@@ -113,38 +114,39 @@ class Trainer:
         with process:
             for line in process.stdout:
                 try:
-                    told = json.loads(line)
+                    message = json.loads(line)
                 except ValueError:
                     continue
-                progress.heard = time.monotonic()
-                if "step" in told:
-                    progress.step, progress.fraction = told["step"], told["fraction"]
-                done = done or "model" in told
-                progress.error = told.get("error", progress.error)
+                progress.reported = time.monotonic()
+                if "step" in message:
+                    progress.step, progress.fraction = message["step"], message["fraction"]
+                done = done or "model" in message
+                progress.error = message.get("error", progress.error)
             process.wait()
-            listener.join(PATIENCE)
+            listener.join(PATIENCE_SECONDS)
         if done:
+            self._load_model()  # before it is called done: then the model shown is the new one
             progress.fraction, progress.step, progress.state = 1.0, "Done", "done"
         elif self._cancelled:
             progress.step, progress.state = "Cancelled", "cancelled"
         else:
-            said = errors[-1] if errors else f"it ended with status {process.returncode}"
-            progress.error = progress.error or f"training stopped unexpectedly: {said}"
+            reason = errors[-1] if errors else f"it ended with status {process.returncode}"
+            progress.error = progress.error or f"training stopped unexpectedly: {reason}"
             progress.step, progress.state = "Failed", "failed"
-        self._changed()
+        self.workspace.images.touch()
 
 
-def _last_lines(stream: IO[str], kept: list[str]) -> None:
+def _last_lines(stream: IO[str], lines: list[str]) -> None:
     for line in stream:
         if line.strip():
-            kept[:] = [*kept[-4:], line.strip()]
+            lines[:] = [*lines[-4:], line.strip()]
 
 
 def _end(process: subprocess.Popen[str]) -> None:
     if process.poll() is None:
         process.terminate()
         try:
-            process.wait(PATIENCE)
+            process.wait(PATIENCE_SECONDS)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()

@@ -1,0 +1,111 @@
+"""/api/images: list, add, move, remove and show images."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, File, Query, UploadFile
+from fastapi.responses import Response
+from pydantic import BaseModel, Field
+
+from midfea.pictures.formats import media_type
+from midfea.serve.api.body import JSON_BODY, MEGABYTE, form_body
+from midfea.serve.api.files import file_response
+from midfea.serve.api.services import Services, ServicesDep
+from midfea.serve.errors import Refused
+from midfea.serve.store import names
+from midfea.serve.store.images import StoredImage
+
+router = APIRouter(prefix="/api/images", tags=["teach"])
+UPLOAD = form_body(64 * MEGABYTE)
+FOR_EVER = "private, max-age=31536000, immutable"  # an id is the hash of the content
+
+ClassQuery = Annotated[str, Query(alias="class", description="the name of a class")]
+Offset = Annotated[int, Query(ge=0)]
+Limit = Annotated[int, Query(ge=1, le=1000)]
+
+
+class Label(BaseModel):
+    """The class of an image."""
+
+    label: str = Field(alias="class")
+
+
+@router.get("")
+async def list_images(
+    services: ServicesDep, label: ClassQuery, offset: Offset = 0, limit: Limit = 100
+) -> dict[str, Any]:
+    """A page of a class's images, the newest first."""
+
+    def read() -> dict[str, Any]:
+        services.workspace.images.refresh()
+        images = services.workspace.images.of_class(label)
+        page = images[offset : offset + limit]
+        return {"total": len(images), "images": [image_json(image) for image in page]}
+
+    return await services.run("read", read)
+
+
+@router.post("")
+@UPLOAD
+async def add_images(
+    services: ServicesDep, label: ClassQuery, files: Annotated[list[UploadFile], File()]
+) -> dict[str, Any]:
+    """Add images to a class, which is made if it is missing. Each is accepted or refused alone."""
+    names.class_name(label)  # otherwise every file would be refused for it
+    accepted, refused = [], []
+    for file in files:
+        name = file.filename or ""
+        try:
+            image = await services.run("write", services.workspace.changes.add, label, name, file.file)
+            accepted.append(image_json(image))
+        except Refused as error:
+            refused.append({"name": name, "error": str(error)})
+        finally:
+            await file.close()
+    return {"accepted": accepted, "refused": refused}
+
+
+@router.patch("/{id}")
+@JSON_BODY
+async def move_image(services: ServicesDep, id: str, body: Label) -> dict[str, Any]:
+    """Move an image to another class."""
+    return image_json(await services.run("write", services.workspace.changes.move, id, body.label))
+
+
+@router.delete("/{id}")
+async def remove_image(services: ServicesDep, id: str) -> dict[str, str]:
+    """Remove an image."""
+    await services.run("write", services.workspace.changes.remove, id)
+    return {"removed": id}
+
+
+@router.get("/{id}/file")
+async def image_file(services: ServicesDep, id: str) -> Response:
+    """The image itself."""
+    response = await services.run("read", _image_file, services, id)
+    response.headers["cache-control"] = FOR_EVER
+    return response
+
+
+@router.get("/{id}/thumbnail")
+async def image_thumbnail(services: ServicesDep, id: str) -> Response:
+    """A thumbnail, WebP."""
+    content = await services.run("read", services.workspace.thumbnails.get, id)
+    return Response(content, media_type="image/webp", headers={"cache-control": FOR_EVER})
+
+
+def image_json(image: StoredImage) -> dict[str, str | int]:
+    """An image of the workspace as JSON."""
+    return {
+        "id": image.id,
+        "class": image.label,
+        "name": image.name,
+        "width": image.width,
+        "height": image.height,
+    }
+
+
+def _image_file(services: Services, id: str) -> Response:
+    image = services.workspace.images.find(id)
+    return file_response(services.workspace.images.path(image), media_type(image.name))

@@ -1,0 +1,29 @@
+"""The model file of a workspace."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from midfea.serve.store.changes import WriteLock
+from midfea.serve.store.files import Signature, signature, sync_folder
+
+
+class ModelFile:
+    """One file, replaced as a whole."""
+
+    def __init__(self, path: Path, lock: WriteLock) -> None:
+        self.path, self._lock = path, lock
+
+    def signature(self) -> Signature | None:
+        """Changes whenever the file does; None if there is none."""
+        try:
+            return signature(self.path.stat())
+        except OSError:
+            return None
+
+    def replace(self, file: Path) -> None:
+        """Make a complete file the model, in one step."""
+        with self._lock():
+            os.replace(file, self.path)
+            sync_folder(self.path.parent)

@@ -1,0 +1,93 @@
+"""The record of a training: what is known of a model beside the model file itself.
+
+It is kept under the id of the model's file, so that it is never shown with another model, and written
+before the model file is replaced: one rename makes both current.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Literal
+
+from midfea.files import replacing
+from midfea.learning.curve import LearningCurve
+
+VERSION = 2
+Preset = Literal["fast", "best", "paper"]
+
+
+@dataclass(frozen=True)
+class TrainingSettings:
+    """What the user chooses."""
+
+    preset: Preset = "fast"
+    neurons: int = 0
+    finetune: bool = False
+
+
+@dataclass(frozen=True)
+class TrainingRecord:
+    """How a model was trained. A model opened from a file has name and time only.
+
+    ids : the images trained on, in the order of the model's `validation_`
+    n_left_out : images that could not be read
+    chain : name of the filters and words, under which features are kept
+    n_learned_from : images that filters and words were learned from
+    digest : of all images and labels at the training
+    """
+
+    name: str
+    trained: datetime
+    opened: bool = False
+    ids: tuple[str, ...] = ()
+    n_left_out: int = 0
+    seconds: float | None = None
+    ms_per_image: float | None = None
+    settings: TrainingSettings | None = None
+    chain: str = ""
+    n_learned_from: int = 0
+    digest: str = ""
+    curve: LearningCurve | None = None
+
+    def write(self, folder: Path, model_id: str) -> None:
+        """Keep the record for the model of this id."""
+        folder.mkdir(parents=True, exist_ok=True)
+        values = {"version": VERSION, "model": model_id, **asdict(self)}
+        with replacing(_file(folder, model_id)) as temporary:
+            temporary.write_text(json.dumps(values | {"trained": self.trained.isoformat()}))
+
+    @classmethod
+    def read(cls, folder: Path, model_id: str) -> TrainingRecord | None:
+        """The record of the model of this id; None if there is none that can be read."""
+        try:
+            values = json.loads(_file(folder, model_id).read_text())
+            if values.pop("version") != VERSION or values.pop("model") != model_id:
+                return None
+            return cls(**_restored(values))
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            return None
+
+
+def forget_other_records(folder: Path, model_id: str) -> None:
+    """Remove the records of models that have been replaced."""
+    for path in folder.iterdir():
+        if path != _file(folder, model_id):
+            path.unlink(missing_ok=True)
+
+
+def _file(folder: Path, model_id: str) -> Path:
+    return folder / f"{model_id}.json"
+
+
+def _restored(values: dict[str, Any]) -> dict[str, Any]:
+    """The fields of a record from what JSON made of them."""
+    restored = values | {
+        "trained": datetime.fromisoformat(values["trained"]),
+        "ids": tuple(values["ids"]),
+    }
+    for name, kind in (("settings", TrainingSettings), ("curve", LearningCurve)):
+        restored[name] = None if values[name] is None else kind(**values[name])
+    return restored
