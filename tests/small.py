@@ -1,5 +1,6 @@
-"""Settings of models that are fitted at once, for tests of what is done with a model."""
+"""Settings of models that are fitted in a moment."""
 
+# For tests of what is done with a model; how good it is does not matter.
 SMALL = {
     "n_filters": 4,
     "n_words": 20,
@@ -8,3 +9,6 @@ SMALL = {
     "random_state": 0,
     "n_jobs": 1,
 }
+# Good enough to classify the drawn surfaces.
+SMALL_PAPER = {"n_words": 40, "n_samples": 3000, "n_components": 100, "random_state": 0}
+SMALL_FAST = {"preset": "fast", "n_words": 40, "n_samples": 3000, "random_state": 0}

@@ -8,8 +8,7 @@ from midfea import MidFea, MidFeaClassifier, MidFeaRegressor
 from midfea.estimators import choices, finetuned, presets
 from midfea.learning import svm as linear_svm
 from midfea.pictures.images import Images
-
-SMALL = {"preset": "fast", "n_words": 40, "n_samples": 4000, "random_state": 0}
+from small import SMALL_FAST as SMALL
 
 
 def faint_texture(n=48):

@@ -12,8 +12,7 @@ from sklearn.svm import LinearSVC
 import midfea
 from midfea import MidFea, MidFeaClassifier, MidFeaRegressor
 from midfea.estimators.presets import PRESETS
-
-SMALL = {"n_words": 40, "n_samples": 3000, "n_components": 100, "random_state": 0}
+from small import SMALL_PAPER as SMALL
 
 
 @pytest.fixture(scope="module")
