@@ -8,7 +8,9 @@ from midfea import MidFea, MidFeaClassifier, MidFeaRegressor
 from midfea.estimators import choices, finetuned, presets
 from midfea.learning import svm as linear_svm
 from midfea.pictures.images import Images
-from small import SMALL_FAST as SMALL
+from small import SMALL_FAST
+
+SMALL = SMALL_FAST | {"n_samples": 4000}
 
 
 def faint_texture(n=48):
