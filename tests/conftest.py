@@ -3,6 +3,11 @@
 import os
 from pathlib import Path
 
+if (
+    "PYTEST_XDIST_WORKER" in os.environ
+):  # workers share the cores; set before numpy and torch start threads
+    os.environ |= {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")}
+
 import numpy as np
 import pytest
 
