@@ -3,6 +3,9 @@
 import os
 from pathlib import Path
 
+if "PYTEST_XDIST_WORKER" in os.environ:  # they share the cores; numpy and torch read this
+    os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+
 import numpy as np
 import pytest
 

@@ -9,9 +9,9 @@ from midfea.engines import EngineSettings
 from midfea.learning.choices import ChoiceSettings, Trials, sample_classes
 from midfea.learning.network.head import CHANGE_IN_PLACE
 from midfea.pictures.images import Images, Pictures
-from small import FEW_STEPS
+from small import FEW_STEPS, SMALL_FAST
 
-SMALL = {"preset": "fast", "n_words": 40, "n_samples": 4000, "random_state": 0}
+SMALL = SMALL_FAST | {"n_samples": 4000}
 
 
 def faint_texture(n=48):

@@ -1,13 +1,30 @@
 """The documents say what is there: the reference is current, links lead somewhere, commands exist."""
 
+import ast
 import importlib.util
 import re
+import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parent.parent
-PAGES = sorted([ROOT / "README.md", ROOT / "RESULTS.md", *(ROOT / "docs").glob("*.md")])
+PACKAGE = ROOT / "src/midfea"
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
+# Import names that are not their distribution's, or that come with another one.
+DISTRIBUTIONS = {
+    "PIL": "pillow",
+    "cv2": "opencv-python-headless",
+    "pydantic": "fastapi",
+    "python_multipart": "python-multipart",
+    "skimage": "scikit-image",
+    "sklearn": "scikit-learn",
+    "starlette": "fastapi",
+    "triton": "torch",
+}
+INSTALLED_BY_HAND = {"faiss", "kymatio"}  # midfea bench compares with them where they are
 
 
 def test_reference_is_made_from_the_docstrings():
@@ -30,3 +47,31 @@ def test_commands_exist(page):
     known = {command.callback.__name__ for command in app.registered_commands} | {"reproduce"}
     for line in re.findall(r"^ {4}(?:\./dev run )?midfea (\w+)", page.read_text(), re.MULTILINE):
         assert line in known, line
+
+
+def test_the_version_is_written_once():
+    assert "version" in PROJECT["dynamic"]
+    assert not re.search(r"^version:", (ROOT / "CITATION.cff").read_text(), re.MULTILINE)
+
+
+def test_every_package_that_is_imported_is_declared():
+    lists = [PROJECT["dependencies"], *PROJECT["optional-dependencies"].values()]
+    declared = {re.split(r"[\[<>=]", line)[0] for requirements in lists for line in requirements}
+    imported = set()
+    for path in PACKAGE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                imported |= {alias.name.split(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and not node.level:
+                imported.add(node.module.split(".")[0])
+    imported -= {*sys.stdlib_module_names, *INSTALLED_BY_HAND, "midfea"}
+    assert {DISTRIBUTIONS.get(name, name) for name in imported} <= declared
+
+
+def test_every_part_has_its_place_in_contributing():
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    for path in PACKAGE.iterdir():
+        if path.is_dir() and path.name[0] != "_":
+            assert f"`{path.name}/`" in text, path.name
+        elif path.suffix == ".py" and path.name[0] != "_":
+            assert f"`{path.name}`" in text, path.name

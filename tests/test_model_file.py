@@ -10,8 +10,7 @@ from safetensors.numpy import load_file, save_file
 import midfea
 from midfea import MidFea, MidFeaClassifier, MidFeaRegressor
 from midfea.model_file.v1 import ModelFileError
-
-SMALL = {"n_words": 20, "n_samples": 2000, "n_components": 30, "random_state": 0}
+from small import SMALL
 
 
 @pytest.fixture(scope="module")

@@ -11,8 +11,7 @@ from sklearn.model_selection import GridSearchCV
 import midfea
 from midfea import MidFeaClassifier, MidFeaRegressor, NeuronSelectivity
 from midfea.model_file import ModelFileError
-
-SMALL = {"preset": "fast", "n_words": 40, "n_samples": 3000, "random_state": 0}
+from small import SMALL_FAST as SMALL
 
 
 @pytest.fixture(scope="module")

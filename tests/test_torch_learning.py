@@ -27,6 +27,7 @@ from midfea.learning.selectivity.updates import (
     update_D,
     update_H,
 )
+from small import SMALL_FAST as SMALL
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip install midfea[torch]")
 
@@ -207,8 +208,6 @@ def test_same_margins(put, n_classes, p):
 
 
 # -- inside the image estimators --------------------------------------------------------------------
-
-SMALL = {"preset": "fast", "n_words": 40, "n_samples": 3000, "random_state": 0}
 
 
 def test_classifier_learns_where_its_engine_works(device, surfaces, tmp_path, monkeypatch):
