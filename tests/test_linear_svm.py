@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from sklearn.svm import LinearSVC
 
+from midfea.learning import newton
 from midfea.learning import svm as linear_svm
 
 
@@ -29,6 +30,7 @@ def test_with_and_without_the_gram_matrix(monkeypatch):
     x, y = problem(150, 300, 3)
     with_gram = linear_svm.fit_linear_svm(x, y, 1.0)[0]
     held_out = linear_svm.held_out_margins(x, y, (0.1, 1.0), 3, 0)
+    monkeypatch.setattr(newton, "MAX_GRAM_SAMPLES", 0)
     monkeypatch.setattr(linear_svm, "GRAM_LIMIT", 0)
     np.testing.assert_allclose(linear_svm.fit_linear_svm(x, y, 1.0)[0], with_gram, atol=2e-3)
     again = linear_svm.held_out_margins(x, y, (0.1, 1.0), 3, 0)
@@ -38,13 +40,13 @@ def test_with_and_without_the_gram_matrix(monkeypatch):
 def test_factors_and_conjugate_gradients_find_the_same(monkeypatch):
     x, y = problem(300, 800, 5)
     matrix, targets = linear_svm.gram(x), linear_svm.class_signs(y)
-    plain = linear_svm.solve(matrix.__matmul__, targets, 100.0, tol=1e-5)
+    plain = linear_svm.solve(matrix.__rmatmul__, targets, 100.0, tol=1e-5)
     factored = linear_svm.solve_gram(matrix, targets, 100.0)
     np.testing.assert_allclose(matrix @ factored, matrix @ plain, atol=5e-3)
     bad = targets * np.float32(1e4)  # any start will do
     mended = linear_svm.solve_gram(matrix, targets, 100.0, bad)
     np.testing.assert_allclose(matrix @ mended, matrix @ plain, atol=5e-3)
-    monkeypatch.setattr(linear_svm, "FACTORED_LIMIT", 0)
+    monkeypatch.setattr(linear_svm, "MAX_FACTORED_SAMPLES", 0)
     without = linear_svm.solve_gram(matrix, targets, 100.0)
     np.testing.assert_allclose(matrix @ without, matrix @ plain, atol=5e-3)
 

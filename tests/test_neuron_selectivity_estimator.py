@@ -10,8 +10,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from midfea.estimators.neuron_selectivity import (
     NeuronSelectivity,
-    selectivity_image,
-    selectivity_order,
+    responses_image,
+    responses_order,
 )
 from test_neuron_selectivity import problem
 
@@ -48,21 +48,21 @@ def test_shapes_and_decoder():
     assert model.H_.shape == (7, 24)
     assert_allclose(h, expit(X @ model.W_.T + model.b_), atol=1e-12)
     assert_allclose(model.inverse_transform(h), h @ model.D_.T)
-    assert_allclose(model.selectivity_[:, 1], h[y == 1].mean(axis=0))
+    assert_allclose(model.class_responses_[:, 1], h[y == 1].mean(axis=0))
     assert len(model.get_feature_names_out()) == 7
     with pytest.raises(ValueError, match="7 neurons expected, got 6"):
         model.inverse_transform(h[:, :6])
 
 
-def test_picture_sorts_neurons_by_class():
+def test_image_sorts_neurons_by_class():
     X, y = blobs()
     model = NeuronSelectivity(8, random_state=0).fit(X, y)
-    image, order = selectivity_image(model), selectivity_order(model)
+    image, order = responses_image(model), responses_order(model)
     assert image.shape == (8, 4)
     assert image.dtype == np.uint8
     assert image.max() == 255
     assert sorted(order) == list(range(8))
-    assert (np.diff(model.selectivity_[order].argmax(axis=1)) >= 0).all()
+    assert (np.diff(model.class_responses_[order].argmax(axis=1)) >= 0).all()
 
 
 def test_same_seed_same_answer_and_order_of_samples_kept():
@@ -100,7 +100,7 @@ def test_stops_by_tolerance_and_calls_back():
 def test_one_class():
     X, _ = blobs()
     model = NeuronSelectivity(3, random_state=0).fit(X, np.zeros(len(X)))
-    assert model.selectivity_.shape == (3, 1)
+    assert model.class_responses_.shape == (3, 1)
     assert model.objective_terms_["separation"][-1] < 1e-9
 
 
@@ -108,7 +108,7 @@ def test_class_of_one_sample():
     X, y = blobs()
     y[-1] = 9
     model = NeuronSelectivity(10, random_state=0).fit(X, y)  # two neurons for its one sample
-    assert model.selectivity_.shape == (10, 5)
+    assert model.class_responses_.shape == (10, 5)
     assert np.isfinite(model.transform(X)).all()
 
 

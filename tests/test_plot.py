@@ -62,7 +62,7 @@ def test_confusion(ax):
 
 def test_neurons(model, ax):
     plot.neurons(model, ax)
-    assert drawn(ax).shape == model.selectivity_.selectivity_.shape
+    assert drawn(ax).shape == model.selectivity_.class_responses_.shape
     assert [label.get_text() for label in ax.get_xticklabels()] == list(model.classes_)
     with pytest.raises(ValueError, match="has no neurons"):
         plot.neurons(MidFeaClassifier(), ax)

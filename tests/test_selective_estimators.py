@@ -19,9 +19,9 @@ def classifier(surfaces):
 
 def test_classifies_by_neurons(classifier, surfaces):
     assert classifier.coef_.shape == (3, 6)
-    assert classifier.selectivity_.selectivity_.shape == (6, 3)
+    assert classifier.selectivity_.class_responses_.shape == (6, 3)
     assert classifier.score(*surfaces) > 0.9
-    served = set(classifier.selectivity_.selectivity_.argmax(axis=1))
+    served = set(classifier.selectivity_.class_responses_.argmax(axis=1))
     assert served == {0, 1, 2}
 
 

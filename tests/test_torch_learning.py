@@ -16,17 +16,20 @@ from midfea import MidFeaClassifier, MidFeaRegressor, NeuronSelectivity, stages
 from midfea.arrays import to_numpy
 from midfea.engines import arrays_on
 from midfea.learning import svm as linear_svm
-from midfea.learning.selectivity.encoder import choose_ridge, encode, update_encoder
-from midfea.learning.selectivity.fit import make_start
-from midfea.learning.selectivity.per_class import class_blocks
-from midfea.learning.selectivity.updates import (
+from midfea.learning.kmeans import kmeans
+from midfea.learning.principal import principal_directions
+from midfea.learning.selectivity.codes import update_H
+from midfea.learning.selectivity.dictionary import update_D
+from midfea.learning.selectivity.encoder import choose_ridge, update_encoder
+from midfea.learning.selectivity.objective import (
     Layer,
     Weights,
+    encode,
     objective_terms,
     smooth_gradients,
-    update_D,
-    update_H,
 )
+from midfea.learning.selectivity.per_class import class_blocks
+from midfea.learning.selectivity.start import make_start
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip install midfea[torch]")
 
@@ -78,11 +81,11 @@ def test_same_start_value_and_gradient(put, init, n_neurons):
         assert_allclose(to_numpy(mine), theirs, atol=1e-9)
 
 
-@pytest.mark.parametrize("method", ["together", "by class"])
+@pytest.mark.parametrize("by_class", [False, True])
 @pytest.mark.parametrize("nonnegative", [False, True])
-def test_same_codes(put, method, nonnegative):
+def test_same_codes(put, by_class, nonnegative):
     X, there, blocks, start, moved = layers(put)
-    options = {"method": method, "nonnegative": nonnegative, "max_iter": 4}
+    options = {"by_class": by_class, "nonnegative": nonnegative, "max_iter": 4}
     theirs = update_H(X, blocks, start, Weights(), **options)
     assert_allclose(to_numpy(update_H(there, blocks, moved, Weights(), **options)), theirs, atol=1e-9)
     assert np.abs(theirs - start.H).max() > 0.1
@@ -129,7 +132,7 @@ def test_fitted_arrays_are_numpy_and_work_everywhere(device, dtype):
     layer = NeuronSelectivity(7, engine="torch", device=device, random_state=0).fit(X, y)
     assert (np.diff(layer.objective_) <= 0).all()
     h = layer.transform(X)
-    for array in (h, layer.W_, layer.b_, layer.D_, layer.H_, layer.selectivity_):
+    for array in (h, layer.W_, layer.b_, layer.D_, layer.H_, layer.class_responses_):
         assert isinstance(array, np.ndarray)
         assert array.dtype == dtype
     assert_allclose(layer.set_params(engine="cpu").transform(X), h, atol=1e-5)
@@ -153,7 +156,7 @@ def cloud(n=5000, seed=0):
 def test_same_centres(put, spherical):
     points = cloud()
     theirs = stages.kmeans(points, 12, spherical=spherical, random_state=0)
-    mine = stages.kmeans(put(points), 12, spherical=spherical, random_state=0)
+    mine = kmeans(put(points), 12, spherical=spherical, random_state=0)
     assert_allclose(to_numpy(mine), theirs, atol=1e-5)
 
 
@@ -166,14 +169,14 @@ def test_centres_as_good(put):
         return ((points - nearest) ** 2).sum()
 
     theirs = stages.kmeans(points, 40, random_state=0)
-    mine = to_numpy(stages.kmeans(put(points), 40, random_state=0))
+    mine = to_numpy(kmeans(put(points), 40, random_state=0))
     assert cost(mine) == pytest.approx(cost(theirs), rel=2e-3)
 
 
 def test_same_centres_where_clusters_become_empty(put):
     points = np.repeat(np.arange(4.0), 25)[:, None].astype(np.float32)
     theirs = stages.kmeans(points, 8, random_state=0)
-    assert_array_equal(to_numpy(stages.kmeans(put(points), 8, random_state=0)), theirs)
+    assert_array_equal(to_numpy(kmeans(put(points), 8, random_state=0)), theirs)
 
 
 @pytest.mark.parametrize("shape", [(60, 25), (25, 60), (30, 30)])
@@ -182,7 +185,7 @@ def test_same_principal_directions(put, shape):
     codes = (rng.randn(*shape) * np.linspace(1, 5, shape[1])).astype(np.float32)
     pca = PCA(8, svd_solver="full").fit(codes)
     for kind in (np.asarray, put):
-        mean, directions = map(to_numpy, stages.principal_directions(kind(codes), 8))
+        mean, directions = map(to_numpy, principal_directions(kind(codes), 8))
         assert_allclose(mean, pca.mean_, atol=1e-5)
         assert_allclose(directions.T, pca.components_, atol=1e-4)
 
@@ -190,7 +193,7 @@ def test_same_principal_directions(put, shape):
 def test_as_many_directions_as_samples(put):
     """Ten samples differ in nine directions: the tenth is none."""
     codes = np.random.RandomState(0).randn(10, 30)
-    directions = to_numpy(stages.principal_directions(put(codes), 10)[1])
+    directions = to_numpy(principal_directions(put(codes), 10)[1])
     assert_allclose(directions.T @ directions, np.diag([1] * 9 + [0]), atol=1e-9)
 
 

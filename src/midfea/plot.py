@@ -115,14 +115,14 @@ def neurons(model: Any, ax: Axes | None = None) -> Axes:
     model : a fitted `NeuronSelectivity`, or a classifier that holds one
     """
     ax = _axes(ax)
-    from midfea.estimators.neuron_selectivity import NeuronSelectivity, selectivity_order
+    from midfea.estimators.neuron_selectivity import NeuronSelectivity, responses_order
 
     layer = model if isinstance(model, NeuronSelectivity) else getattr(model, "selectivity_", None)
     if layer is None:
         raise ValueError("the model has no neurons: fit it with selectivity=10, say")
     names = getattr(model, "classes_", None)
     names = layer.classes_ if names is None else names
-    sorted_rows = layer.selectivity_[selectivity_order(layer)]
+    sorted_rows = layer.class_responses_[responses_order(layer)]
     drawn = ax.imshow(sorted_rows, cmap="Oranges", vmin=0, vmax=1, aspect="auto")
     ax.set_xticks(range(len(names)), [str(n) for n in names], rotation=45, ha="right",
                   rotation_mode="anchor")  # fmt: skip

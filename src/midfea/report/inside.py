@@ -74,7 +74,7 @@ def _words(maps: dict[str, NDArray[Any]], n_words: int) -> NDArray[np.uint8]:
 
 def neurons(layer: Any, classes: NDArray[Any]) -> str:
     """Mean activations: a row for each neuron, a column for each class."""
-    means = np.asarray(layer.selectivity_)
+    means = np.asarray(layer.class_responses_)
     most = means.max(axis=1)
     gap = most - np.partition(means, -2, axis=1)[:, -2] if means.shape[1] > 1 else most
     shown = np.sort(np.argsort(-gap, kind="stable")[:N_NEURONS])

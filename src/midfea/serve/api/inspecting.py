@@ -70,7 +70,7 @@ def overview(workspace: Workspace, current: Current, answers: Answers) -> dict[s
         ],
         "per_class": _per_class(answers),
         "filters": filter_pictures(current.model),
-        "neurons": None if layer is None else {"means": np.asarray(layer.selectivity_).tolist()},
+        "neurons": None if layer is None else {"means": np.asarray(layer.class_responses_).tolist()},
         "curve": about["curve"] | {"verdict": verdict(LearningCurve(**about["curve"]))},
     }
 
