@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy.special import expit
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from midfea.estimators.neuron_selectivity import (
@@ -127,6 +128,7 @@ def test_not_a_number_is_refused():
         NeuronSelectivity().fit(X, y)
 
 
+@pytest.mark.filterwarnings("ignore:the codes have collapsed")
 @pytest.mark.parametrize("value", [0.0, 1.0])
 @pytest.mark.parametrize("init", ["kmeans", "similarity", "random"])
 def test_constant_features(value, init):
@@ -146,9 +148,43 @@ def test_one_dimensional_features_are_refused():
 @pytest.mark.parametrize(
     ("name", "value"),
     [("n_neurons", 0), ("n_neurons", 2.5), ("alpha", -1), ("init", "zeros"), ("solver", "sgd"),
-     ("max_iter", 0), ("tol", float("nan")), ("ridge", -1), ("ridge", "best")],
+     ("max_iter", 0), ("tol", float("nan")), ("ridge", -1), ("ridge", "best"), ("n_neurons", True)],
 )  # fmt: skip
 def test_wrong_parameters_are_named(name, value):
     X, y = blobs()
     with pytest.raises(ValueError, match=name):
         NeuronSelectivity(**{name: value}).fit(X, y)
+
+
+@pytest.mark.parametrize("labels", [[1, "a"], ["a", 1], [None, "a"]])
+def test_labels_of_different_types_are_refused(labels):
+    X, y = blobs(n_classes=2)
+    with pytest.raises(ValueError, match="labels of different types"):
+        NeuronSelectivity().fit(X, np.array(labels, dtype=object)[y])
+
+
+@pytest.mark.parametrize(
+    ("dtype", "size"), [(np.float32, 1e20), (np.float32, 1e12), (np.float64, 1e200)]
+)
+def test_samples_that_overflow_are_refused(dtype, size):
+    X, y = blobs()
+    with pytest.raises(ValueError, match="too large for float"):
+        NeuronSelectivity().fit((X * size).astype(dtype), y)
+
+
+def test_collapsed_codes_are_reported():
+    X, y = blobs()
+    with pytest.warns(ConvergenceWarning, match="no neuron fires for 4 of 4 classes"):
+        NeuronSelectivity(lam=50, random_state=0).fit(X, y)
+
+
+@pytest.mark.parametrize("solver", ["proximal", "by class", "plain"])
+@pytest.mark.parametrize("warm", [False, True])
+def test_nonnegative_codes(solver, warm):
+    X, y = blobs(n_classes=6)
+    model = NeuronSelectivity(8, solver=solver, warm_start=warm, random_state=0)
+    if warm:
+        assert (model.fit(8 * X, y).H_ < 0).any()
+    model.set_params(nonnegative=True).fit(8 * X, y)
+    assert (model.H_ >= 0).all()
+    assert (model.H_ > 0).any()

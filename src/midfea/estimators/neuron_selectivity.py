@@ -29,7 +29,8 @@ from midfea.progress import progress_bars, track
 Put = Callable[[NDArray[Any]], Array]  # see `midfea.engines.arrays_on`
 
 FLOAT_TYPES = (np.float64, np.float32)
-MIN_CODE_SHARE = 1e-3  # of the samples' sum of squares: codes with less have collapsed
+MIN_CODE = 0.01  # root mean square of a class's codes, below which a neuron does not fire for it
+MAX_SILENT_SHARE = 0.5  # of the classes: with more, the codes have collapsed
 
 
 class NeuronSelectivity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -233,7 +234,7 @@ class NeuronSelectivity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         self.objective_terms_ = {name: np.array([t[name] for t in history]) for name in history[0]}
         self.objective_ = np.sum(list(self.objective_terms_.values()), axis=0)
         self.class_responses_ = class_means(activations, blocks)
-        _warn_of_collapse(X, self.H_)
+        _warn_of_collapse(H, blocks)
         return self
 
     def transform(self, X: Any) -> NDArray[Any]:
@@ -295,13 +296,13 @@ def _check_labels(y: NDArray[Any]) -> None:
     check_classification_targets(y)
 
 
-def _warn_of_collapse(X: NDArray[Any], H: NDArray[Any]) -> None:
-    squares, code_squares = (np.square(a, dtype=np.float64).sum() for a in (X, H))
-    if code_squares < MIN_CODE_SHARE * squares:
+def _warn_of_collapse(H: NDArray[Any], blocks: list[slice]) -> None:
+    levels = class_means(np.square(H, dtype=np.float64), blocks).max(axis=0) ** 0.5
+    n_silent = int((levels < MIN_CODE).sum())
+    if n_silent > MAX_SILENT_SHARE * len(blocks):
         warnings.warn(
-            f"the codes H have collapsed: |H|^2 is {code_squares / squares:.1e} of |X|^2, and the neurons "
-            'tell little of the classes. Use init="kmeans", a smaller lam or gamma, or samples that are '
-            "centred and longer (about 16)",
+            f"the codes have collapsed: no neuron fires for {n_silent} of {len(blocks)} classes. "
+            'Use init="kmeans", a smaller lam, or samples that are centred and longer (about 16)',
             ConvergenceWarning,
             stacklevel=3,
         )
