@@ -32,6 +32,7 @@ from midfea.learning.newton import (
     gram,
     gram_product,
     has_small_gram,
+    matrix_product,
     newton,
 )
 
@@ -69,7 +70,7 @@ def class_signs(y: NDArray[np.intp]) -> Floats:
 
 def solve_gram(matrix: Array, targets: Array, C: float, start: Array | None = None) -> Array:
     """`solve` for a Gram matrix at hand; `start` is a solution for a smaller C, if there is one."""
-    product = matrix.__rmatmul__
+    product = matrix_product(matrix)
     if C > MAX_EASY_C and isinstance(matrix, np.ndarray):
         start = solve(product, targets, MAX_EASY_C, tol=0.1) if start is None else start
         start = _solve_by_factors(matrix, targets, C, start)

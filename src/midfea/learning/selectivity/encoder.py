@@ -27,6 +27,7 @@ from midfea.learning.newton import (
     Product,
     gram,
     gram_product,
+    matrix_product,
     newton,
 )
 
@@ -112,7 +113,7 @@ def choose_ridge(
     targets = namespace(X).asarray(own, dtype=X.dtype, device=X.device)
     n_correct = np.zeros(len(ridges), dtype=int)
     for train, test in parts:
-        product = matrix[np.ix_(train, train)].__rmatmul__
+        product = matrix_product(matrix[np.ix_(train, train)])
         across = matrix[np.ix_(train, test)]
         solution = None
         for i in np.argsort(ridges)[::-1]:  # from the easiest problem, each from the last one's solution
