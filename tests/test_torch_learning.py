@@ -14,8 +14,10 @@ from sklearn.decomposition import PCA
 import midfea
 from midfea import MidFeaClassifier, MidFeaRegressor, NeuronSelectivity, stages
 from midfea.arrays import to_numpy
-from midfea.engines import arrays_on
+from midfea.engines import get_engine
 from midfea.learning import svm as linear_svm
+from midfea.learning.folds import make_folds
+from midfea.learning.head import validation_scores
 from midfea.learning.kmeans import kmeans
 from midfea.learning.principal import principal_directions
 from midfea.learning.selectivity.codes import update_H
@@ -43,7 +45,7 @@ def device(request):
 
 @pytest.fixture
 def put(device):
-    with arrays_on("torch", device) as put:
+    with get_engine("torch", device).arrays() as put:
         yield put
 
 
@@ -199,14 +201,15 @@ def test_as_many_directions_as_samples(put):
 
 @pytest.mark.parametrize("n_classes", [2, 5])
 @pytest.mark.parametrize("p", [400, 20])  # with and without the Gram matrix
-def test_same_margins(put, n_classes, p):
+def test_same_scores(put, n_classes, p):
     X, y = samples(p, (30,) * n_classes, noise=1.5, dtype=np.float32)
     X /= 8
     weights, intercepts = linear_svm.fit_linear_svm(X, y, 10.0)
     mine = linear_svm.fit_linear_svm(X, y, 10.0, put)
     assert_allclose(X @ mine[0] + mine[1], X @ weights + intercepts, atol=1e-2)
-    theirs = linear_svm.held_out_margins(X, y, (0.1, 10.0), 3, 0)
-    assert_allclose(linear_svm.held_out_margins(X, y, (0.1, 10.0), 3, 0, put=put), theirs, atol=1e-2)
+    folds = make_folds(y, 3, 0)
+    theirs = validation_scores(X, y, (0.1, 10.0), folds)
+    assert_allclose(validation_scores(X, y, (0.1, 10.0), folds, put=put), theirs, atol=1e-2)
 
 
 # -- inside the image estimators --------------------------------------------------------------------
@@ -214,34 +217,39 @@ def test_same_margins(put, n_classes, p):
 SMALL = {"preset": "fast", "n_words": 40, "n_samples": 3000, "random_state": 0}
 
 
-def test_classifier_learns_where_its_engine_works(device, surfaces, tmp_path, monkeypatch):
-    images, labels = surfaces
-    theirs = MidFeaClassifier(**SMALL, selectivity=6).fit(images, labels)
-    model = MidFeaClassifier(**SMALL, selectivity=6, engine="torch", device=device)
-    seen = []
-    fit = NeuronSelectivity.fit
+def engines_of_layers(monkeypatch):
+    """A list that grows by (engine, device) of each layer fitted."""
+    seen, fit = [], NeuronSelectivity.fit
     monkeypatch.setattr(
         NeuronSelectivity,
         "fit",
         lambda self, *a: seen.append((self.engine, self.device)) or fit(self, *a),
     )
+    return seen
+
+
+def test_classifier_learns_where_its_engine_works(device, surfaces, tmp_path, monkeypatch):
+    images, labels = surfaces
+    theirs = MidFeaClassifier(**SMALL, selectivity=6).fit(images, labels)
+    model = MidFeaClassifier(**SMALL, selectivity=6, engine="torch", device=device)
+    seen = engines_of_layers(monkeypatch)
     model.fit(images, labels)
     assert set(seen) == {("torch", device)}
     assert abs(model.score(images, labels) - theirs.score(images, labels)) < 0.1
     # The layer follows the model: a file written here runs on another engine.
-    assert model.selectivity_.engine == "auto"
     model.save(tmp_path / "m.midfea")
     again = midfea.load(tmp_path / "m.midfea").set_params(engine="cpu", device=None)
     assert_allclose(again.predict_proba(images), model.predict_proba(images), atol=2e-2)
 
 
-def test_layer_with_an_engine_of_its_own(surfaces):
+def test_layer_with_an_engine_of_its_own(surfaces, monkeypatch):
     images, labels = surfaces
+    seen = engines_of_layers(monkeypatch)
     layer = NeuronSelectivity(6, engine="torch", device="cpu")
     model = MidFeaRegressor(**SMALL, selectivity=layer).fit(
         images, np.unique(labels, return_inverse=True)[1]
     )
-    assert model.selectivity_.engine == "torch"
+    assert set(seen) == {("torch", "cpu")}
     assert np.isfinite(model.predict(images)).all()
 
 
