@@ -27,13 +27,14 @@ import torch
 from PIL import Image
 from sklearn.decomposition import PCA
 
-from midfea import MidFea, MidFeaClassifier, NeuronSelectivity, stages
+from midfea import MidFea, MidFeaClassifier, NeuronSelectivity
 from midfea.arrays import to_numpy
 from midfea.datasets import load_surfaces
 from midfea.engines import arrays_on, get_engine
 from midfea.engines.torch import plain
 from midfea.engines.torch.engine import TorchEngine, exact_products
 from midfea.estimators.selective import centred
+from midfea.learning.principal import principal_directions
 from midfea.learning.svm import fit_linear_svm
 from midfea.pictures.images import Images, resize
 
@@ -280,7 +281,7 @@ def learning(greys: list[np.ndarray], y: np.ndarray, device: str) -> None:
 
     def on_device() -> None:
         with arrays_on("torch", device) as put:
-            found["torch"] = to_numpy(stages.principal_directions(put(codes), n_components)[1])
+            found["torch"] = to_numpy(principal_directions(put(codes), n_components)[1])
 
     def on_cpu() -> None:
         found["cpu"] = PCA(n_components, random_state=0).fit(codes).components_.T

@@ -116,7 +116,7 @@ def accuracy(
             seconds = time.perf_counter() - begun
             on_h = scores(layer.transform(inputs), y, train, (1.0,))
             gains[d].append(on_h[0] - on_x[0])
-            silent = int((layer.selectivity_.max(axis=0) < 0.1).sum())
+            silent = int((layer.class_responses_.max(axis=0) < 0.1).sum())
             print(f"  {d} neurons: SVM on h {show(on_h)}, {silent} silent classes, "
                   f"ridge {layer.ridge_:g}, {layer.n_iter_} rounds, {seconds:.0f} s")  # fmt: skip
     for d, gain in gains.items():

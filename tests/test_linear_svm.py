@@ -1,10 +1,13 @@
-"""The SVM solves scikit-learn's LinearSVC problem; its probabilities mean what they say."""
+"""The SVM solves scikit-learn's LinearSVC problem; its logit scale makes probabilities honest."""
 
 import numpy as np
 import pytest
+from scipy.special import softmax
 from sklearn.svm import LinearSVC
 
+from midfea.learning import head, newton
 from midfea.learning import svm as linear_svm
+from midfea.learning.folds import make_folds, split
 
 
 def problem(n, p, n_classes, seed=0):
@@ -28,59 +31,54 @@ def test_agrees_with_liblinear(shape, C):
 def test_with_and_without_the_gram_matrix(monkeypatch):
     x, y = problem(150, 300, 3)
     with_gram = linear_svm.fit_linear_svm(x, y, 1.0)[0]
-    held_out = linear_svm.held_out_margins(x, y, (0.1, 1.0), 3, 0)
-    monkeypatch.setattr(linear_svm, "GRAM_LIMIT", 0)
+    folds = make_folds(y, 3, 0)
+    scores = head.validation_scores(x, y, (0.1, 1.0), folds)
+    monkeypatch.setattr(newton, "MAX_GRAM_SAMPLES", 0)
+    monkeypatch.setattr(head, "GRAM_LIMIT", 0)
     np.testing.assert_allclose(linear_svm.fit_linear_svm(x, y, 1.0)[0], with_gram, atol=2e-3)
-    again = linear_svm.held_out_margins(x, y, (0.1, 1.0), 3, 0)
-    np.testing.assert_allclose(again, held_out, atol=5e-3)
+    again = head.validation_scores(x, y, (0.1, 1.0), folds)
+    np.testing.assert_allclose(again, scores, atol=5e-3)
 
 
 def test_factors_and_conjugate_gradients_find_the_same(monkeypatch):
     x, y = problem(300, 800, 5)
     matrix, targets = linear_svm.gram(x), linear_svm.class_signs(y)
-    plain = linear_svm.solve(matrix.__matmul__, targets, 100.0, tol=1e-5)
+    plain = linear_svm.solve(newton.matrix_product(matrix), targets, 100.0, tol=1e-5)
     factored = linear_svm.solve_gram(matrix, targets, 100.0)
     np.testing.assert_allclose(matrix @ factored, matrix @ plain, atol=5e-3)
     bad = targets * np.float32(1e4)  # any start will do
     mended = linear_svm.solve_gram(matrix, targets, 100.0, bad)
     np.testing.assert_allclose(matrix @ mended, matrix @ plain, atol=5e-3)
-    monkeypatch.setattr(linear_svm, "FACTORED_LIMIT", 0)
+    monkeypatch.setattr(linear_svm, "MAX_FACTORED_SAMPLES", 0)
     without = linear_svm.solve_gram(matrix, targets, 100.0)
     np.testing.assert_allclose(matrix @ without, matrix @ plain, atol=5e-3)
 
 
-def test_held_out_margins_come_from_svms_that_did_not_see_the_sample():
+def test_validation_scores_come_from_svms_that_did_not_see_the_sample():
     x, y = problem(90, 40, 3)
-    margins = linear_svm.held_out_margins(x, y, (1.0,), 3, 0)[0]
-    for train, test in linear_svm.folds(y, 3, 0):
+    folds = make_folds(y, 3, 0)
+    scores = head.validation_scores(x, y, (1.0,), folds)[0]
+    for fold in range(3):
+        train, test = split(folds, fold)
         weights, intercepts = linear_svm.fit_linear_svm(x[train], y[train], 1.0)
-        np.testing.assert_allclose(margins[test], x[test] @ weights + intercepts, atol=5e-3)
+        np.testing.assert_allclose(scores[test], x[test] @ weights + intercepts, atol=5e-3)
 
 
-def test_lonely_samples_are_never_held_out():
-    y = np.array([0, 0, 0, 1, 1, 1, 2])
-    for train, test in linear_svm.folds(y, 3, 0):
-        assert 6 in train
-        assert 6 not in test
-    assert linear_svm.folds(np.array([0, 1, 2]), 3, 0) == []
-
-
-def test_temperature_recovers_known_probabilities():
-    """Labels drawn from softmax(3 * margins): the fitted factor must be 3."""
+def test_logit_scale_recovers_known_probabilities():
+    """Labels drawn from softmax(3 * scores): the fitted factor must be 3."""
     rng = np.random.RandomState(0)
-    margins = rng.randn(20_000, 4)
-    chances = linear_svm.probabilities(margins, 3.0)
-    y = (chances.cumsum(axis=1) > rng.rand(len(chances), 1)).argmax(axis=1)
-    assert linear_svm.fit_temperature(margins, y) == pytest.approx(3.0, rel=0.05)
-    assert linear_svm.fit_temperature(np.full((3, 2), np.nan), np.array([0, 1, 1])) == 1.0
+    scores = rng.randn(20_000, 4)
+    y = (softmax(3 * scores, axis=1).cumsum(axis=1) > rng.rand(len(scores), 1)).argmax(axis=1)
+    assert head.calibrate(scores, y, n_uniform=1)[0] == pytest.approx(3.0, rel=0.05)
+    assert head.calibrate(np.full((3, 2), np.nan), np.array([0, 1, 1]))[0] == 1.0
 
 
-def test_temperature_of_few_images_leaves_doubt():
-    """Ten images, all told rightly: sure, the more images the surer, but never without doubt."""
-    margins = np.tile(np.eye(2), (5, 1))
+def test_few_images_leave_doubt():
+    """Ten images, all correct: the more images the higher the confidence, but never without doubt."""
+    scores = np.tile(np.eye(2), (5, 1))
     few, many = (
-        linear_svm.probabilities(m, linear_svm.fit_temperature(m, m.argmax(axis=1))).max()
-        for m in (margins, np.tile(margins, (100, 1)))
+        softmax(head.calibrate(s, s.argmax(axis=1), n_uniform=1)[0] * s, axis=1).max()
+        for s in (scores, np.tile(scores, (100, 1)))
     )
     assert 0.9 < few < 0.97 < many < 0.9999
 
@@ -89,7 +87,4 @@ def test_two_classes_have_one_column():
     x, y = problem(40, 10, 2)
     weights, intercepts = linear_svm.fit_linear_svm(x, y, 1.0)
     assert weights.shape == (10, 1)
-    margins = (x @ weights + intercepts)[:, 0]
-    chances = linear_svm.probabilities(margins, 2.0)
-    np.testing.assert_allclose(chances.sum(axis=1), 1)
-    np.testing.assert_array_equal(chances.argmax(axis=1), (margins > 0).astype(int))
+    assert intercepts.shape == (1,)

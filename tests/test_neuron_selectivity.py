@@ -8,27 +8,21 @@ from numpy.testing import assert_allclose
 from scipy.optimize import minimize
 from scipy.special import expit
 
-from midfea.estimators.neuron_selectivity import (
-    NeuronSelectivity,
-)
-from midfea.learning.selectivity.encoder import (
-    choose_ridge,
-    encode,
-    gram_product,
-    logistic_regression,
-    update_encoder,
-)
-from midfea.learning.selectivity.fit import Settings, make_start, rounds, shortened
-from midfea.learning.selectivity.per_class import class_blocks
-from midfea.learning.selectivity.updates import (
+from midfea.estimators.neuron_selectivity import NeuronSelectivity
+from midfea.learning.newton import gram_product
+from midfea.learning.selectivity.codes import shrink_rows, update_H
+from midfea.learning.selectivity.dictionary import update_D
+from midfea.learning.selectivity.encoder import choose_ridge, logistic_regression, update_encoder
+from midfea.learning.selectivity.objective import (
     Layer,
     Weights,
+    encode,
     objective_terms,
-    shrink_rows,
     smooth_gradients,
-    update_D,
-    update_H,
 )
+from midfea.learning.selectivity.per_class import class_blocks
+from midfea.learning.selectivity.rounds import Settings, rounds, shortened
+from midfea.learning.selectivity.start import make_start
 
 
 def problem(seed=0, p=7, d=6, counts=(5, 4, 6), dtype=np.float64):
@@ -44,7 +38,7 @@ def problem(seed=0, p=7, d=6, counts=(5, 4, 6), dtype=np.float64):
 
 
 def formula(X, y, D, H, W, b, alpha=0.9, beta=0.5, gamma=2.0, lam=0.8):
-    """The issue's objective, written as it stands."""
+    """The paper's objective, written as it stands."""
     total = np.sum((X - D @ H) ** 2)
     total += alpha * np.sum((H - expit(W @ X + b[:, None])) ** 2)
     for c in np.unique(y):
@@ -153,11 +147,11 @@ def test_steps_go_down_by_themselves(seed, dtype):
     def value():
         return sum(objective_terms(X, blocks, layer, weights).values())
 
-    for method, columns in (("together", "columns"), ("by class", "gradient")):
+    for by_class, method in ((False, "columns"), (True, "gradient")):
         before = value()
-        layer = layer._replace(H=update_H(X, blocks, layer, weights, method=method))
+        layer = layer._replace(H=update_H(X, blocks, layer, weights, by_class=by_class))
         after_H = value()
-        layer = layer._replace(D=update_D(X, layer, method=columns))
+        layer = layer._replace(D=update_D(X, layer, method=method))
         after_D = value()
         W, b = update_encoder(X, layer.H, layer.W, layer.b, max_iter=5)
         layer = layer._replace(W=W, b=b)
@@ -185,9 +179,9 @@ def test_both_dictionary_steps_reach_a_stationary_point():
     X, _, layer = problem(4, p=9, d=4)
     for method in ("columns", "gradient"):
         D = update_D(X, layer, method=method, max_iter=5000, tol=0)
-        slope = (D @ layer.H - X) @ layer.H.T
-        tangent = slope - D * (D * slope).sum(axis=0)  # what the unit sphere leaves of it
-        assert np.abs(tangent).max() < 1e-6 * np.abs(slope).max()
+        gradient = (D @ layer.H - X) @ layer.H.T
+        tangent = gradient - D * (D * gradient).sum(axis=0)  # what the unit sphere leaves of it
+        assert np.abs(tangent).max() < 1e-6 * np.abs(gradient).max()
 
 
 # -- the fixed point --------------------------------------------------------------------------------
@@ -216,8 +210,8 @@ def independent_solution(smooth, shape, lam):
             return value + lam * norms.sum(), (gradient[kept] + lam * Z[kept] / norms).ravel()
 
         options = {"gtol": 1e-9, "maxiter": 20_000}
-        found = minimize(function, H[kept].ravel(), jac=True, method="BFGS", options=options)
-        H[kept] = found.x.reshape(-1, shape[1])
+        solution = minimize(function, H[kept].ravel(), jac=True, method="BFGS", options=options)
+        H[kept] = solution.x.reshape(-1, shape[1])
         H[np.linalg.norm(H, axis=1) < 1e-7] = 0
     kept = H.any(axis=1)
     gradient = smooth(H)[1]
@@ -227,17 +221,17 @@ def independent_solution(smooth, shape, lam):
     return H
 
 
-@pytest.mark.parametrize("method", ["together", "by class"])
-def test_codes_of_each_class_solve_their_convex_problem(method):
+@pytest.mark.parametrize("by_class", [False, True])
+def test_codes_of_each_class_solve_their_convex_problem(by_class):
     X, y, _ = problem(1, p=10, d=6, counts=(6, 5, 7))
     X *= 2
     blocks, weights = class_blocks(y), Weights()
     settings = Settings(solver="proximal", max_iter=5, tol=0)
     start = make_start("kmeans", X, blocks, 6, np.random.RandomState(0))
     *_, (layer, _) = rounds(X, blocks, start, weights, settings)
-    for _ in range(1 if method == "together" else 40):
+    for _ in range(40 if by_class else 1):
         layer = layer._replace(
-            H=update_H(X, blocks, layer, weights, method=method, max_iter=3000, tol=0)
+            H=update_H(X, blocks, layer, weights, by_class=by_class, max_iter=3000, tol=0)
         )
     S = encode(X, layer.W, layer.b)
     silent = 0
@@ -323,7 +317,7 @@ def test_codes_of_a_class_agree_as_beta_grows():
 def test_logistic_regression_solves_its_problem():
     X, _, layer = problem(5, p=4, d=3, counts=(20, 20))
     H, ridge = expit(layer.H), 1e-2
-    A, Z = logistic_regression(gram_product(X), H, ridge, balance=0.0, max_iter=100, tol=1e-9)
+    A, Z = logistic_regression(gram_product(X.T), H, ridge, balance=0.0, max_iter=100, tol=1e-9)
     assert_allclose(Z, A @ (X.T @ X + 1), atol=1e-8)
     for j in range(3):
 
@@ -342,8 +336,8 @@ def test_encoder_does_not_collapse_on_rare_targets():
     X = rng.normal(size=(100, 300))[y] + 0.7 * rng.normal(size=(500, 300))
     X /= np.linalg.norm(X, axis=1, keepdims=True)
     model = NeuronSelectivity(100, random_state=0).fit(8 * X, y)
-    assert (model.selectivity_.max(axis=0) > 0.3).all()  # each class has a neuron that fires
-    assert (model.transform(8 * X).argmax(axis=1) == model.selectivity_.argmax(axis=0)[y]).all()
+    assert (model.class_responses_.max(axis=0) > 0.3).all()  # each class has a neuron that fires
+    assert (model.transform(8 * X).argmax(axis=1) == model.class_responses_.argmax(axis=0)[y]).all()
 
 
 @pytest.mark.parametrize("p", [5, 200])
@@ -355,7 +349,7 @@ def test_encoder_fits_what_can_be_fitted(p):
     assert np.abs(encode(X, W, b) - H).max() < 1e-2
 
 
-def test_ridge_is_chosen_by_samples_held_out():
+def test_ridge_is_chosen_by_validation():
     """Noise in many dimensions wants a smooth encoder; clean samples want none of it."""
     rng = np.random.RandomState(0)
     y = np.repeat(np.arange(20), 12)

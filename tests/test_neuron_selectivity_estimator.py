@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy.special import expit
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from midfea.estimators.neuron_selectivity import (
     NeuronSelectivity,
-    selectivity_image,
-    selectivity_order,
+    responses_image,
+    responses_order,
 )
 from test_neuron_selectivity import problem
 
@@ -48,21 +49,21 @@ def test_shapes_and_decoder():
     assert model.H_.shape == (7, 24)
     assert_allclose(h, expit(X @ model.W_.T + model.b_), atol=1e-12)
     assert_allclose(model.inverse_transform(h), h @ model.D_.T)
-    assert_allclose(model.selectivity_[:, 1], h[y == 1].mean(axis=0))
+    assert_allclose(model.class_responses_[:, 1], h[y == 1].mean(axis=0))
     assert len(model.get_feature_names_out()) == 7
     with pytest.raises(ValueError, match="7 neurons expected, got 6"):
         model.inverse_transform(h[:, :6])
 
 
-def test_picture_sorts_neurons_by_class():
+def test_image_sorts_neurons_by_class():
     X, y = blobs()
     model = NeuronSelectivity(8, random_state=0).fit(X, y)
-    image, order = selectivity_image(model), selectivity_order(model)
+    image, order = responses_image(model), responses_order(model)
     assert image.shape == (8, 4)
     assert image.dtype == np.uint8
     assert image.max() == 255
     assert sorted(order) == list(range(8))
-    assert (np.diff(model.selectivity_[order].argmax(axis=1)) >= 0).all()
+    assert (np.diff(model.class_responses_[order].argmax(axis=1)) >= 0).all()
 
 
 def test_same_seed_same_answer_and_order_of_samples_kept():
@@ -100,7 +101,7 @@ def test_stops_by_tolerance_and_calls_back():
 def test_one_class():
     X, _ = blobs()
     model = NeuronSelectivity(3, random_state=0).fit(X, np.zeros(len(X)))
-    assert model.selectivity_.shape == (3, 1)
+    assert model.class_responses_.shape == (3, 1)
     assert model.objective_terms_["separation"][-1] < 1e-9
 
 
@@ -108,7 +109,7 @@ def test_class_of_one_sample():
     X, y = blobs()
     y[-1] = 9
     model = NeuronSelectivity(10, random_state=0).fit(X, y)  # two neurons for its one sample
-    assert model.selectivity_.shape == (10, 5)
+    assert model.class_responses_.shape == (10, 5)
     assert np.isfinite(model.transform(X)).all()
 
 
@@ -127,6 +128,7 @@ def test_not_a_number_is_refused():
         NeuronSelectivity().fit(X, y)
 
 
+@pytest.mark.filterwarnings("ignore:the codes have collapsed")
 @pytest.mark.parametrize("value", [0.0, 1.0])
 @pytest.mark.parametrize("init", ["kmeans", "similarity", "random"])
 def test_constant_features(value, init):
@@ -146,9 +148,43 @@ def test_one_dimensional_features_are_refused():
 @pytest.mark.parametrize(
     ("name", "value"),
     [("n_neurons", 0), ("n_neurons", 2.5), ("alpha", -1), ("init", "zeros"), ("solver", "sgd"),
-     ("max_iter", 0), ("tol", float("nan")), ("ridge", -1), ("ridge", "best")],
+     ("max_iter", 0), ("tol", float("nan")), ("ridge", -1), ("ridge", "best"), ("n_neurons", True)],
 )  # fmt: skip
 def test_wrong_parameters_are_named(name, value):
     X, y = blobs()
     with pytest.raises(ValueError, match=name):
         NeuronSelectivity(**{name: value}).fit(X, y)
+
+
+@pytest.mark.parametrize("labels", [[1, "a"], ["a", 1], [None, "a"]])
+def test_labels_of_different_types_are_refused(labels):
+    X, y = blobs(n_classes=2)
+    with pytest.raises(ValueError, match="labels of different types"):
+        NeuronSelectivity().fit(X, np.array(labels, dtype=object)[y])
+
+
+@pytest.mark.parametrize(
+    ("dtype", "size"), [(np.float32, 1e20), (np.float32, 1e12), (np.float64, 1e200)]
+)
+def test_samples_that_overflow_are_refused(dtype, size):
+    X, y = blobs()
+    with pytest.raises(ValueError, match="too large for float"):
+        NeuronSelectivity().fit((X * size).astype(dtype), y)
+
+
+def test_collapsed_codes_are_reported():
+    X, y = blobs()
+    with pytest.warns(ConvergenceWarning, match="no neuron fires for 4 of 4 classes"):
+        NeuronSelectivity(lam=50, random_state=0).fit(X, y)
+
+
+@pytest.mark.parametrize("solver", ["proximal", "by class", "plain"])
+@pytest.mark.parametrize("warm", [False, True])
+def test_nonnegative_codes(solver, warm):
+    X, y = blobs(n_classes=6)
+    model = NeuronSelectivity(8, solver=solver, warm_start=warm, random_state=0)
+    if warm:
+        assert (model.fit(8 * X, y).H_ < 0).any()
+    model.set_params(nonnegative=True).fit(8 * X, y)
+    assert (model.H_ >= 0).all()
+    assert (model.H_ > 0).any()

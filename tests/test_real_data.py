@@ -7,9 +7,10 @@ from PIL import Image
 from midfea import MidFea, MidFeaClassifier
 from midfea.estimators.choices import choose
 from midfea.estimators.selective import centred
-from midfea.learning.selectivity.fit import Settings, make_start, rounds
+from midfea.learning.selectivity.objective import Weights, objective_terms
 from midfea.learning.selectivity.per_class import class_blocks
-from midfea.learning.selectivity.updates import Weights, objective_terms
+from midfea.learning.selectivity.rounds import Settings, rounds
+from midfea.learning.selectivity.start import make_start
 from midfea.pictures.images import Images
 
 pytestmark = pytest.mark.data

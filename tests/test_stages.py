@@ -206,7 +206,7 @@ class TestCodes:
         assert stages.quantize(np.array([[0.9, 0.0]]), codebook).tolist() == [0]
 
     def test_soft_codes(self):
-        words, weights = stages.soft_codes(self.descriptors, self.codebook, 5, softness=0.7)
+        words, weights = stages.soft_codes(self.descriptors, self.codebook, 5, sharpness=0.7)
         x, c = self.descriptors[2, 3], self.codebook[words[2, 3]]
         expected = np.exp(-0.7 * ((x - c) ** 2).sum(axis=1))
         np.testing.assert_allclose(weights[2, 3], expected / expected.sum(), rtol=1e-5)

@@ -14,19 +14,24 @@ from sklearn.decomposition import PCA
 import midfea
 from midfea import MidFeaClassifier, MidFeaRegressor, NeuronSelectivity, stages
 from midfea.arrays import to_numpy
-from midfea.engines import arrays_on
+from midfea.engines import get_engine
 from midfea.learning import svm as linear_svm
-from midfea.learning.selectivity.encoder import choose_ridge, encode, update_encoder
-from midfea.learning.selectivity.fit import make_start
-from midfea.learning.selectivity.per_class import class_blocks
-from midfea.learning.selectivity.updates import (
+from midfea.learning.folds import make_folds
+from midfea.learning.head import validation_scores
+from midfea.learning.kmeans import kmeans
+from midfea.learning.principal import principal_directions
+from midfea.learning.selectivity.codes import update_H
+from midfea.learning.selectivity.dictionary import update_D
+from midfea.learning.selectivity.encoder import choose_ridge, update_encoder
+from midfea.learning.selectivity.objective import (
     Layer,
     Weights,
+    encode,
     objective_terms,
     smooth_gradients,
-    update_D,
-    update_H,
 )
+from midfea.learning.selectivity.per_class import class_blocks
+from midfea.learning.selectivity.start import make_start
 from small import SMALL_FAST as SMALL
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip install midfea[torch]")
@@ -41,7 +46,7 @@ def device(request):
 
 @pytest.fixture
 def put(device):
-    with arrays_on("torch", device) as put:
+    with get_engine("torch", device).arrays() as put:
         yield put
 
 
@@ -79,11 +84,11 @@ def test_same_start_value_and_gradient(put, init, n_neurons):
         assert_allclose(to_numpy(mine), theirs, atol=1e-9)
 
 
-@pytest.mark.parametrize("method", ["together", "by class"])
+@pytest.mark.parametrize("by_class", [False, True])
 @pytest.mark.parametrize("nonnegative", [False, True])
-def test_same_codes(put, method, nonnegative):
+def test_same_codes(put, by_class, nonnegative):
     X, there, blocks, start, moved = layers(put)
-    options = {"method": method, "nonnegative": nonnegative, "max_iter": 4}
+    options = {"by_class": by_class, "nonnegative": nonnegative, "max_iter": 4}
     theirs = update_H(X, blocks, start, Weights(), **options)
     assert_allclose(to_numpy(update_H(there, blocks, moved, Weights(), **options)), theirs, atol=1e-9)
     assert np.abs(theirs - start.H).max() > 0.1
@@ -130,7 +135,7 @@ def test_fitted_arrays_are_numpy_and_work_everywhere(device, dtype):
     layer = NeuronSelectivity(7, engine="torch", device=device, random_state=0).fit(X, y)
     assert (np.diff(layer.objective_) <= 0).all()
     h = layer.transform(X)
-    for array in (h, layer.W_, layer.b_, layer.D_, layer.H_, layer.selectivity_):
+    for array in (h, layer.W_, layer.b_, layer.D_, layer.H_, layer.class_responses_):
         assert isinstance(array, np.ndarray)
         assert array.dtype == dtype
     assert_allclose(layer.set_params(engine="cpu").transform(X), h, atol=1e-5)
@@ -154,7 +159,7 @@ def cloud(n=5000, seed=0):
 def test_same_centres(put, spherical):
     points = cloud()
     theirs = stages.kmeans(points, 12, spherical=spherical, random_state=0)
-    mine = stages.kmeans(put(points), 12, spherical=spherical, random_state=0)
+    mine = kmeans(put(points), 12, spherical=spherical, random_state=0)
     assert_allclose(to_numpy(mine), theirs, atol=1e-5)
 
 
@@ -167,14 +172,14 @@ def test_centres_as_good(put):
         return ((points - nearest) ** 2).sum()
 
     theirs = stages.kmeans(points, 40, random_state=0)
-    mine = to_numpy(stages.kmeans(put(points), 40, random_state=0))
+    mine = to_numpy(kmeans(put(points), 40, random_state=0))
     assert cost(mine) == pytest.approx(cost(theirs), rel=2e-3)
 
 
 def test_same_centres_where_clusters_become_empty(put):
     points = np.repeat(np.arange(4.0), 25)[:, None].astype(np.float32)
     theirs = stages.kmeans(points, 8, random_state=0)
-    assert_array_equal(to_numpy(stages.kmeans(put(points), 8, random_state=0)), theirs)
+    assert_array_equal(to_numpy(kmeans(put(points), 8, random_state=0)), theirs)
 
 
 @pytest.mark.parametrize("shape", [(60, 25), (25, 60), (30, 30)])
@@ -183,7 +188,7 @@ def test_same_principal_directions(put, shape):
     codes = (rng.randn(*shape) * np.linspace(1, 5, shape[1])).astype(np.float32)
     pca = PCA(8, svd_solver="full").fit(codes)
     for kind in (np.asarray, put):
-        mean, directions = map(to_numpy, stages.principal_directions(kind(codes), 8))
+        mean, directions = map(to_numpy, principal_directions(kind(codes), 8))
         assert_allclose(mean, pca.mean_, atol=1e-5)
         assert_allclose(directions.T, pca.components_, atol=1e-4)
 
@@ -191,53 +196,59 @@ def test_same_principal_directions(put, shape):
 def test_as_many_directions_as_samples(put):
     """Ten samples differ in nine directions: the tenth is none."""
     codes = np.random.RandomState(0).randn(10, 30)
-    directions = to_numpy(stages.principal_directions(put(codes), 10)[1])
+    directions = to_numpy(principal_directions(put(codes), 10)[1])
     assert_allclose(directions.T @ directions, np.diag([1] * 9 + [0]), atol=1e-9)
 
 
 @pytest.mark.parametrize("n_classes", [2, 5])
 @pytest.mark.parametrize("p", [400, 20])  # with and without the Gram matrix
-def test_same_margins(put, n_classes, p):
+def test_same_scores(put, n_classes, p):
     X, y = samples(p, (30,) * n_classes, noise=1.5, dtype=np.float32)
     X /= 8
     weights, intercepts = linear_svm.fit_linear_svm(X, y, 10.0)
     mine = linear_svm.fit_linear_svm(X, y, 10.0, put)
     assert_allclose(X @ mine[0] + mine[1], X @ weights + intercepts, atol=1e-2)
-    theirs = linear_svm.held_out_margins(X, y, (0.1, 10.0), 3, 0)
-    assert_allclose(linear_svm.held_out_margins(X, y, (0.1, 10.0), 3, 0, put=put), theirs, atol=1e-2)
+    folds = make_folds(y, 3, 0)
+    theirs = validation_scores(X, y, (0.1, 10.0), folds)
+    assert_allclose(validation_scores(X, y, (0.1, 10.0), folds, put=put), theirs, atol=1e-2)
 
 
 # -- inside the image estimators --------------------------------------------------------------------
+
+
+def engines_of_layers(monkeypatch):
+    """A list that grows by (engine, device) of each layer fitted."""
+    seen, fit = [], NeuronSelectivity.fit
+    monkeypatch.setattr(
+        NeuronSelectivity,
+        "fit",
+        lambda self, *a: seen.append((self.engine, self.device)) or fit(self, *a),
+    )
+    return seen
 
 
 def test_classifier_learns_where_its_engine_works(device, surfaces, tmp_path, monkeypatch):
     images, labels = surfaces
     theirs = MidFeaClassifier(**SMALL, selectivity=6).fit(images, labels)
     model = MidFeaClassifier(**SMALL, selectivity=6, engine="torch", device=device)
-    seen = []
-    fit = NeuronSelectivity.fit
-    monkeypatch.setattr(
-        NeuronSelectivity,
-        "fit",
-        lambda self, *a: seen.append((self.engine, self.device)) or fit(self, *a),
-    )
+    seen = engines_of_layers(monkeypatch)
     model.fit(images, labels)
     assert set(seen) == {("torch", device)}
     assert abs(model.score(images, labels) - theirs.score(images, labels)) < 0.1
     # The layer follows the model: a file written here runs on another engine.
-    assert model.selectivity_.engine == "auto"
     model.save(tmp_path / "m.midfea")
     again = midfea.load(tmp_path / "m.midfea").set_params(engine="cpu", device=None)
     assert_allclose(again.predict_proba(images), model.predict_proba(images), atol=2e-2)
 
 
-def test_layer_with_an_engine_of_its_own(surfaces):
+def test_layer_with_an_engine_of_its_own(surfaces, monkeypatch):
     images, labels = surfaces
+    seen = engines_of_layers(monkeypatch)
     layer = NeuronSelectivity(6, engine="torch", device="cpu")
     model = MidFeaRegressor(**SMALL, selectivity=layer).fit(
         images, np.unique(labels, return_inverse=True)[1]
     )
-    assert model.selectivity_.engine == "torch"
+    assert set(seen) == {("torch", "cpu")}
     assert np.isfinite(model.predict(images)).all()
 
 

@@ -34,6 +34,11 @@ def to_numpy(x: Array) -> NDArray[Any]:
     return x if isinstance(x, np.ndarray) else x.cpu().numpy()
 
 
+def contiguous(x: Array) -> Array:
+    """The array with its rows one after the other in memory."""
+    return np.ascontiguousarray(x) if isinstance(x, np.ndarray) else x.contiguous()
+
+
 def ratio(a: Array, b: Array) -> Array:
     """a / b, 0 where b is not positive."""
     xp = namespace(b)

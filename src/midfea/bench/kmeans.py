@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_limits
 from midfea.bench.descriptors import Points, describer, sample
 from midfea.bench.search import nearest
 from midfea.bench.timing import Image, Row, milliseconds
-from midfea.stages import kmeans
+from midfea.learning.kmeans import kmeans
 
 N_SAMPLE = 100_000  # descriptors, as `MidFea` takes them
 

@@ -15,11 +15,12 @@ from sklearn.model_selection import train_test_split
 from midfea import MidFeaClassifier
 from midfea.baselines.local_features import hog_maps, sift_maps
 from midfea.learning import svm as linear_svm
+from midfea.learning.kmeans import kmeans
 from midfea.parallel import in_parallel, linear_algebra_threads
 from midfea.pictures.images import Grey, resize
 from midfea.pictures.thumbnails import eight_bits
 from midfea.progress import track
-from midfea.stages import kmeans, llc_codes, pool_cells, unit_length
+from midfea.stages import llc_codes, pool_cells, unit_length
 
 Features = NDArray[np.float32]
 Extract = Callable[[Grey], Features]

@@ -15,8 +15,8 @@ from midfea.bench.descriptors import Points, describer, sample
 from midfea.bench.timing import Image, Row
 from midfea.engines.cpu import engine as cpu
 from midfea.engines.cpu.search import WordIndex
+from midfea.learning.kmeans import kmeans
 from midfea.progress import track
-from midfea.stages import kmeans
 
 Words = NDArray[np.integer[Any]]
 Search = Callable[[Points, int], Words]  # descriptors and k to the k nearest words, nearest first

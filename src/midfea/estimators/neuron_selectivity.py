@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from functools import partial
-from numbers import Real
-from typing import Any, Literal
+from numbers import Integral, Real
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from midfea.arrays import namespace, to_numpy
+from midfea.arrays import Array, namespace, to_numpy
 from midfea.engines import get_engine
-from midfea.learning.selectivity.encoder import choose_ridge, encode
-from midfea.learning.selectivity.fit import Init, Settings, Solver, make_start, rounds
+from midfea.learning.selectivity.encoder import choose_ridge
+from midfea.learning.selectivity.objective import Layer, Weights, encode
 from midfea.learning.selectivity.per_class import class_blocks, class_means
-from midfea.learning.selectivity.updates import Layer, Weights
+from midfea.learning.selectivity.rounds import Settings, Solver, rounds
+from midfea.learning.selectivity.start import Init, make_start
 from midfea.progress import progress_bars, track
 
-FLOATS = (np.float64, np.float32)
+Put = Callable[[NDArray[Any]], Array]  # see `midfea.engines.arrays_on`
+
+FLOAT_TYPES = (np.float64, np.float32)
+MIN_CODE = 0.01  # root mean square of a class's codes, below which a neuron does not fire for it
+MAX_SILENT_SHARE = 0.5  # of the classes: with more, the codes have collapsed
 
 
 class NeuronSelectivity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -40,43 +48,75 @@ class NeuronSelectivity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
 
     Parameters
     ----------
-    n_neurons : the number of neurons d; None means one for each class.
-    alpha, beta, gamma, lam : factors of the terms: the encoder's error, the codes' variance within
-        a class, their inner products between classes, and the row norms that silence neurons.
-    init : "kmeans", "similarity" or "random"; see `midfea.learning.selectivity.fit.make_start`.
-    solver : "proximal" (all classes' codes at once), "by class" (each class's convex problem solved in
-        turn) or "plain" (the paper's gradient steps, which may raise the objective).
-    max_iter : rounds at most; each updates H, then D, then W and b.
-    tol : stop after a round that lowers the objective by less than this share of it.
-    ridge : L2 penalty in the logistic start of W and b (not part of the objective), relative to the
-        samples' mean squared length: larger values make the encoder smoother. "cv" chooses 1e-5, 1e-4 or
-        1e-3 by cross-validation on the samples.
-    encoder_iter : squared-error steps for W and b in each round, after that start. The more of them, the
-        closer the encoder fits the training codes, and the less it has to say of new samples.
-    nonnegative : keep the codes H at zero or above, as the authors' programs do.
-    warm_start : go on from the previous solution, if its sizes fit.
-    callback : called with (round, terms) after each round, terms by name as in `objective_terms_`.
-    engine : where to compute: "torch" for GPUs (pip install "midfea[torch]"); "auto", "cpu" and
-        "reference" all mean NumPy. The same steps to the same objective: to 0.1 %, given as many samples
-        and neurons as a real problem has.
-    device : of the torch engine, such as "cuda:1"; None means CUDA if there is a device.
-    random_state : seed of the start.
-    verbose : show a progress bar.
+    n_neurons : int or None, default=None
+        Number of neurons d; None means one for each class.
+    alpha : float, default=0.9
+        Factor of the encoder's error.
+    beta : float, default=0.5
+        Factor of the codes' variance within a class.
+    gamma : float, default=2.0
+        Factor of the codes' inner products between classes.
+    lam : float, default=0.8
+        Factor of the row norms, which silence neurons.
+    init : {"kmeans", "similarity", "random"}, default="kmeans"
+        The start; see `midfea.learning.selectivity.start.make_start`.
+    solver : {"proximal", "by class", "plain"}, default="proximal"
+        "proximal" moves all classes' codes at once, "by class" solves each class's convex problem in
+        turn, "plain" makes the paper's gradient steps, which may raise the objective.
+    max_iter : int, default=6
+        Largest number of rounds; each updates H, then D, then W and b.
+    tol : float, default=1e-3
+        Stop after a round that lowers the objective by less than this share of it. The steps within a
+        round use a tenth of it. The objective is not convex: a smaller value may end in another, even
+        a higher, minimum.
+    ridge : float or "auto", default="auto"
+        L2 penalty in the logistic start of W and b (not part of the objective), relative to the
+        samples' mean squared length: larger values make the encoder smoother. "auto" chooses 1e-5, 1e-4
+        or 1e-3 by cross-validation on the samples.
+    encoder_iter : int, default=0
+        Squared-error steps for W and b in each round, after that start. The more of them, the closer
+        the encoder fits the training codes, and the less it has to say of new samples.
+    nonnegative : bool, default=False
+        Keep the codes H at zero or above, as the authors' programs do.
+    warm_start : bool, default=False
+        Go on from the previous solution, if its sizes fit.
+    callback : callable or None, default=None
+        Called with (round, terms) after each round, terms by name as in `objective_terms_`.
+    engine : {"auto", "reference", "cpu", "torch"}, default="auto"
+        Where to compute: "torch" for GPUs (pip install "midfea[torch]"); the others all mean NumPy. The
+        same steps to the same objective: to 0.1 %, given as many samples and neurons as a real problem
+        has.
+    device : str or None, default=None
+        Device of the torch engine, such as "cuda:1"; None means CUDA if there is a device.
+    random_state : int, RandomState or None, default=None
+        Seed of the start.
+    verbose : bool, default=False
+        Show a progress bar.
 
     Attributes
     ----------
-    W_, b_ : the encoder, (n_neurons, n_features) and (n_neurons,)
-    D_ : the decoder, (n_features, n_neurons), columns of unit length
-    H_ : the codes of the training samples, (n_neurons, n_samples)
-    objective_ : its value after each round, (n_iter_,)
-    objective_terms_ : dict of arrays (n_iter_,), the terms "reconstruction", "encoding", "sparsity",
-        "cohesion" and "separation" with their factors; they add up to `objective_`
-    class_responses_ : mean activation of each neuron over each class's training samples,
-        (n_neurons, n_classes)
-    classes_ : the labels, sorted
-    ridge_ : the ridge used
-    n_iter_ : rounds made
-    n_features_in_ : features of a sample
+    W_ : array (n_neurons, n_features)
+    b_ : array (n_neurons,)
+        The encoder.
+    D_ : array (n_features, n_neurons)
+        The decoder, columns of unit length.
+    H_ : array (n_neurons, n_samples)
+        The codes of the training samples.
+    objective_ : array (n_iter_,)
+        The objective's value after each round.
+    objective_terms_ : dict of arrays (n_iter_,)
+        The terms "reconstruction", "encoding", "sparsity", "cohesion" and "separation" with their
+        factors; they add up to `objective_`.
+    class_responses_ : array (n_neurons, n_classes)
+        Mean activation of each neuron over each class's training samples.
+    classes_ : array (n_classes,)
+        The labels, sorted.
+    ridge_ : float
+        The ridge used.
+    n_iter_ : int
+        Rounds made.
+    n_features_in_ : int
+        Features of a sample.
 
     Examples
     --------
@@ -87,9 +127,26 @@ class NeuronSelectivity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     >>> layer = NeuronSelectivity(random_state=0).fit(X[:500], y[:500])
     >>> layer.transform(X[500:]).shape
     (1297, 10)
-    >>> int((layer.class_responses_.argmax(axis=0) == range(10)).sum())  # digits with a neuron of their own
+    >>> int((layer.class_responses_.argmax(axis=0) == range(10)).sum())  # digits with an own neuron
     9
     """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_neurons": [Interval(Integral, 1, None, closed="left"), None],
+        **{name: [Interval(Real, 0, None, closed="left")] for name in (*Weights._fields, "tol")},
+        "init": [StrOptions({"kmeans", "similarity", "random"})],
+        "solver": [StrOptions({"proximal", "by class", "plain"})],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "ridge": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
+        "encoder_iter": [Interval(Integral, 0, None, closed="left")],
+        "nonnegative": ["boolean"],
+        "warm_start": ["boolean"],
+        "callback": [callable, None],
+        "engine": [StrOptions({"auto", "reference", "cpu", "torch"})],
+        "device": [str, None],
+        "random_state": ["random_state"],
+        "verbose": ["boolean"],
+    }
 
     def __init__(
         self,
@@ -103,7 +160,7 @@ class NeuronSelectivity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         solver: Solver = "proximal",
         max_iter: int = 6,
         tol: float = 1e-3,
-        ridge: float | Literal["cv"] = "cv",
+        ridge: float | Literal["auto"] = "auto",
         encoder_iter: int = 0,
         nonnegative: bool = False,
         warm_start: bool = False,
@@ -140,21 +197,21 @@ class NeuronSelectivity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
 
     def fit(self, X: Any, y: Any) -> NeuronSelectivity:
         """Learn the layer from features X (n_samples, n_features) and class labels y."""
-        X, y = validate_data(self, X, y, dtype=FLOATS, ensure_min_samples=2)
-        check_classification_targets(y)
         self._check_parameters()
+        X, y = validate_data(self, X, y, dtype=FLOAT_TYPES, ensure_min_samples=2)
+        _check_lengths(X)
+        _check_labels(y)
         self.classes_, numbers = np.unique(y, return_inverse=True)
         d = len(self.classes_) if self.n_neurons is None else self.n_neurons
         order = np.argsort(numbers, kind="stable")
         blocks = class_blocks(numbers[order])
-        columns = np.ascontiguousarray(X[order].T)
         weights = Weights(*map(float, (self.alpha, self.beta, self.gamma, self.lam)))
         history: list[dict[str, float]] = []
         with progress_bars(self.verbose), get_engine(self.engine, self.device).arrays() as put:
-            there = put(columns)
-            layer = self._start(there, blocks, d, order, put)
-            chosen = choose_ridge(there, numbers[order]) if self.ridge == "cv" else self.ridge
-            self.ridge_ = float(chosen)
+            columns = put(np.ascontiguousarray(X[order].T))
+            layer = self._start(columns, blocks, d, order, put)
+            ridge = choose_ridge(columns, numbers[order]) if self.ridge == "auto" else self.ridge
+            self.ridge_ = float(ridge)
             settings = Settings(
                 solver=self.solver,
                 max_iter=self.max_iter,
@@ -163,26 +220,27 @@ class NeuronSelectivity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
                 encoder_iter=self.encoder_iter,
                 nonnegative=self.nonnegative,
             )
-            made = rounds(there, blocks, layer, weights, settings)
-            for reached, terms in track(made, "neuron selectivity", self.max_iter):
+            steps = rounds(columns, blocks, layer, weights, settings)
+            for reached, terms in track(steps, "neuron selectivity", self.max_iter):
                 layer = reached
                 history.append(terms)
                 if self.callback is not None:
                     self.callback(len(history), terms)
             self.D_, H, self.W_, self.b_ = map(to_numpy, layer)
-            activations = to_numpy(encode(there, layer.W, layer.b))
+            activations = to_numpy(encode(columns, layer.W, layer.b))
         self.H_ = np.empty_like(H)
         self.H_[:, order] = H
         self.n_iter_ = len(history)
         self.objective_terms_ = {name: np.array([t[name] for t in history]) for name in history[0]}
         self.objective_ = np.sum(list(self.objective_terms_.values()), axis=0)
         self.class_responses_ = class_means(activations, blocks)
+        _warn_of_collapse(H, blocks)
         return self
 
     def transform(self, X: Any) -> NDArray[Any]:
         """Activations sigmoid(X W^T + b), (n_samples, n_neurons)."""
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=FLOATS, reset=False)
+        X = validate_data(self, X, dtype=FLOAT_TYPES, reset=False)
         kind = np.result_type(X, self.W_)
         arrays = (a.astype(kind, copy=False) for a in (X.T, self.W_, self.b_))
         with get_engine(self.engine, self.device).arrays() as put:
@@ -192,7 +250,7 @@ class NeuronSelectivity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     def inverse_transform(self, X: Any) -> NDArray[Any]:
         """Features D h of activations h, (n_samples, n_features): the top-down analysis."""
         check_is_fitted(self)
-        h = check_array(X, dtype=FLOATS)
+        h = check_array(X, dtype=FLOAT_TYPES)
         if h.shape[1] != len(self.W_):
             raise ValueError(f"activations of {len(self.W_)} neurons expected, got {h.shape[1]}")
         return np.asarray(h @ self.D_.T)
@@ -201,7 +259,7 @@ class NeuronSelectivity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     def _n_features_out(self) -> int:
         return len(self.W_)
 
-    def _start(self, X: Any, blocks: list[slice], d: int, order: NDArray[np.intp], put: Any) -> Layer:
+    def _start(self, X: Array, blocks: list[slice], d: int, order: NDArray[np.intp], put: Put) -> Layer:
         if self.warm_start and getattr(self, "W_", np.empty(0)).shape == (d, len(X)):
             asarray = partial(namespace(X).asarray, dtype=X.dtype)
             D, W, b = (asarray(put(a)) for a in (self.D_, self.W_, self.b_))
@@ -211,36 +269,54 @@ class NeuronSelectivity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         return make_start(self.init, X, blocks, d, check_random_state(self.random_state))
 
     def _check_parameters(self) -> None:
-        for name, choices in {
-            "init": ("kmeans", "similarity", "random"),
-            "solver": ("proximal", "by class", "plain"),
-            "engine": ("auto", "reference", "cpu", "torch"),
-        }.items():
-            if getattr(self, name) not in choices:
-                listed = ", ".join(map(repr, choices))
-                raise ValueError(f"{name} must be one of {listed}, got {getattr(self, name)!r}")
-        if self.ridge != "cv" and not (isinstance(self.ridge, Real) and self.ridge >= 0):
-            raise ValueError(f"ridge must be 'cv' or a number, zero or more, got {self.ridge!r}")
-        for name in ("alpha", "beta", "gamma", "lam", "tol", "encoder_iter"):
-            if not getattr(self, name) >= 0:
-                raise ValueError(f"{name} must be zero or more, got {getattr(self, name)!r}")
-        for name in ("n_neurons", "max_iter"):
-            value = getattr(self, name)
-            if not (value is None and name == "n_neurons") and not (
-                hasattr(value, "__index__") and value >= 1
-            ):
-                raise ValueError(f"{name} must be an integer of 1 or more, got {value!r}")
+        self._validate_params()
+        for name in ("n_neurons", "max_iter", "encoder_iter"):
+            if isinstance(getattr(self, name), bool | np.bool_):  # an integer to Python
+                raise ValueError(f"{name} must be a number, got {getattr(self, name)}")
 
 
-def selectivity_order(model: NeuronSelectivity) -> NDArray[np.intp]:
+def _check_lengths(X: NDArray[Any]) -> None:
+    """The objective has fourth powers of the samples' lengths: it must not overflow."""
+    with np.errstate(over="ignore"):
+        squares = np.square(X, dtype=np.float64).sum()
+    if not squares < float(np.finfo(X.dtype).max) ** 0.5:
+        raise ValueError(
+            f"the samples are too large for {X.dtype} (largest value {np.abs(X).max():.3g}): "
+            "centre them and scale them to lengths of about 16"
+        )
+
+
+def _check_labels(y: NDArray[Any]) -> None:
+    kinds = sorted({type(label).__name__ for label in y}) if y.dtype == object else []
+    if len(kinds) > 1:
+        raise ValueError(
+            f"labels of different types cannot be sorted ({', '.join(kinds)}): make them all strings, "
+            "or all numbers"
+        )
+    check_classification_targets(y)
+
+
+def _warn_of_collapse(H: NDArray[Any], blocks: list[slice]) -> None:
+    levels = class_means(np.square(H, dtype=np.float64), blocks).max(axis=0) ** 0.5
+    n_silent = int((levels < MIN_CODE).sum())
+    if n_silent > MAX_SILENT_SHARE * len(blocks):
+        warnings.warn(
+            f"the codes have collapsed: no neuron fires for {n_silent} of {len(blocks)} classes. "
+            'Use init="kmeans", a smaller lam, or samples that are centred and longer (about 16)',
+            ConvergenceWarning,
+            stacklevel=3,
+        )
+
+
+def responses_order(layer: NeuronSelectivity) -> NDArray[np.intp]:
     """The neurons by the class they serve (respond to most), the most responsive first in each."""
-    serves = model.class_responses_.argmax(axis=1)
-    return np.lexsort((-model.class_responses_.max(axis=1), serves))
+    responses = layer.class_responses_
+    return np.lexsort((-responses.max(axis=1), responses.argmax(axis=1)))
 
 
-def selectivity_image(model: NeuronSelectivity) -> NDArray[np.uint8]:
-    """`class_responses_` as a grey picture: a row for each neuron in `selectivity_order`, a column for each
+def responses_image(layer: NeuronSelectivity) -> NDArray[np.uint8]:
+    """`class_responses_` as a grey image: a row for each neuron in `responses_order`, a column for each
     class; white is the strongest response of all."""
-    sorted_rows = model.class_responses_[selectivity_order(model)]
+    sorted_rows = layer.class_responses_[responses_order(layer)]
     strongest = max(float(sorted_rows.max()), np.finfo(np.float32).tiny)
     return np.round(255 * sorted_rows / strongest).astype(np.uint8)

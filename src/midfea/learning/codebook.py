@@ -14,6 +14,8 @@ from midfea import stages
 from midfea.arrays import to_numpy
 from midfea.engines import Chain, EngineSettings, Projection, is_batched
 from midfea.learning.extractor import FeatureExtractor
+from midfea.learning.kmeans import kmeans
+from midfea.learning.principal import principal_directions
 from midfea.learning.settings import ChainSettings
 from midfea.parallel import in_parallel, linear_algebra_threads
 from midfea.pictures.picture import Picture
@@ -41,14 +43,15 @@ def learn_extractor(
         large = np.median([max(grey.shape) for grey in greys]) >= LARGE_SIDE
         scales = (1.0, 0.5) if large else (1.0,)
     with linear_algebra_threads(1):  # the same filters for any number of threads
-        filters = stages.learn_filters(
-            greys,
-            settings.n_filters,
-            settings.filter_size,
-            settings.filter_method,
-            n_patches=min(settings.n_samples, MAX_PATCHES),
-            random_state=rng,
-        )
+        for _ in track(range(1), "filters", 1):
+            filters = stages.learn_filters(
+                greys,
+                settings.n_filters,
+                settings.filter_size,
+                settings.filter_method,
+                n_patches=min(settings.n_samples, MAX_PATCHES),
+                random_state=rng,
+            )
     chain = make_chain(settings, filters, None, scales)
     codebook = _learn_codebook(greys, chain, settings, engine, n_threads, rng)
     chain = make_chain(settings, filters, codebook, scales)
@@ -126,7 +129,7 @@ def _learn_codebook(
         )
 
     with linear_algebra_threads(n_threads), engine.engine.arrays() as put:
-        words = stages.kmeans(
+        words = kmeans(
             put(samples),
             n_words,
             random_state=rng,
@@ -166,7 +169,7 @@ def _principal_components(
     n_components = min(n_components, *codes.shape)
     if is_batched(extractor.prepared):
         with extractor.engine.engine.arrays() as put:
-            result = stages.principal_directions(put(codes), n_components)
+            result = principal_directions(put(codes), n_components)
             mean, directions = (to_numpy(a).astype(np.float32) for a in result)
     else:
         from sklearn.decomposition import PCA  # not needed to predict

@@ -21,7 +21,7 @@ from midfea.stages.low_level import (
     unit_length,
 )
 from midfea.stages.pooling import Partition, partition_levels, pool_cells, pool_levels
-from midfea.stages.projection import principal_directions, projection_matrix, random_projection
+from midfea.stages.projection import projection_matrix, random_projection
 
 __all__ = [
     "Partition",
@@ -37,7 +37,6 @@ __all__ = [
     "partition_levels",
     "pool_cells",
     "pool_levels",
-    "principal_directions",
     "projection_matrix",
     "quantize",
     "random_projection",

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-BLOCK = 1024  # descriptors compared with all words at once
+BLOCK_SIZE = 1024  # descriptors compared with all words at once
 
 
 def quantize(descriptors: NDArray[Any], codebook: NDArray[Any]) -> NDArray[np.int32]:
@@ -50,23 +50,23 @@ def nearest_words(
     flat = descriptors.reshape(-1, codebook.shape[1])
     half = np.einsum("ij,ij->i", codebook, codebook) / 2
     words = np.empty((len(flat), n_neighbors), dtype=np.int32)
-    for start in range(0, len(flat), BLOCK):
+    for start in range(0, len(flat), BLOCK_SIZE):
         # |x - c|^2 = |x|^2 - 2 (x.c - |c|^2 / 2), so the nearest word has the largest score.
-        scores = flat[start : start + BLOCK] @ codebook.T - half
-        words[start : start + BLOCK] = np.argsort(-scores, axis=1, kind="stable")[:, :n_neighbors]
+        scores = flat[start : start + BLOCK_SIZE] @ codebook.T - half
+        words[start : start + BLOCK_SIZE] = np.argsort(-scores, axis=1, kind="stable")[:, :n_neighbors]
     return words.reshape(*descriptors.shape[:-1], n_neighbors)
 
 
 def soft_codes(
-    descriptors: NDArray[Any], codebook: NDArray[Any], n_neighbors: int = 5, softness: float = 10.0
+    descriptors: NDArray[Any], codebook: NDArray[Any], n_neighbors: int = 5, sharpness: float = 10.0
 ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-    """Localised soft assignment: exp(-softness * squared distance) over the nearest words, sum one.
+    """Localised soft assignment: exp(-sharpness * squared distance) over nearest words, sum one.
 
     After Liu, Wang and Liu, "In Defense of Soft-Assignment Coding" (ICCV 2011).
     """
     words, differences = _to_neighbors(descriptors, codebook, n_neighbors)
     distances = np.einsum("...kd,...kd->...k", differences, differences)
-    weights = np.exp(softness * (distances[..., :1] - distances))
+    weights = np.exp(sharpness * (distances[..., :1] - distances))
     return words, (weights / weights.sum(axis=-1, keepdims=True)).astype(np.float32)
 
 

@@ -65,13 +65,13 @@ def sample_patches(
     images = [image for image in images if min(image.shape) >= size]
     if not images:
         raise ValueError(f"no image is as large as the filters ({size}x{size} pixels)")
-    each = -(-n_patches // len(images))
+    per_image = -(-n_patches // len(images))
     rows = []
     for image in images:
         windows = sliding_window_view(image, (size, size))
-        y = rng.randint(windows.shape[0], size=each)
-        x = rng.randint(windows.shape[1], size=each)
-        rows.append(windows[y, x].reshape(each, -1).astype(np.float32))
+        y = rng.randint(windows.shape[0], size=per_image)
+        x = rng.randint(windows.shape[1], size=per_image)
+        rows.append(windows[y, x].reshape(per_image, -1).astype(np.float32))
     return np.concatenate(rows)[:n_patches] if len(rows) > 1 else rows[0]
 
 
@@ -96,7 +96,6 @@ def _whitened_filters(
     whitening = ((vectors / scale) @ vectors.T).astype(np.float32)
     centres = _best_of(patches @ whitening, n_filters, rng, spherical=True)
     # A centre c compared with a whitened patch M p is the filter M c compared with the patch itself.
-    # (M^-1 c, the centre seen as a patch, gives smoother filters, and 1 to 3 points less.)
     filters = centres @ whitening
     filters -= filters.mean(axis=1, keepdims=True)
     return filters / np.maximum(np.linalg.norm(filters, axis=1, keepdims=True), 1e-12)
@@ -109,13 +108,13 @@ def _best_of(
     if len(points) < n_clusters:
         raise ValueError(f"{n_clusters} filters cannot be learned from {len(points)} patches")
     starts = [
-        kmeans(points, n_clusters, spherical=spherical, max_iter=50, random_state=rng, what="filters")
-        for _ in range(3)
+        kmeans(points, n_clusters, spherical=spherical, max_iter=50, random_state=rng) for _ in range(3)
     ]
-    return max(starts, key=lambda centres: _fit(points, centres, spherical))
+    return max(starts, key=lambda centres: _mean_score(points, centres, spherical))
 
 
-def _fit(points: NDArray[Any], centres: NDArray[Any], spherical: bool) -> float:
+def _mean_score(points: NDArray[Any], centres: NDArray[Any], spherical: bool) -> float:
+    """How well the centres serve the points: the larger, the better."""
     scores = points @ centres.T
     if spherical:
         return float(np.abs(scores).max(axis=1).mean())
@@ -126,10 +125,10 @@ def _on_grid(filters: NDArray[Any]) -> NDArray[np.float32]:
     """The filters rounded to multiples of 1 / GRID, keeping their sum (zero stays zero) and length."""
     rounded = np.rint(filters * GRID).astype(np.int64)
     for exact, row in zip(filters, rounded, strict=True):
-        off = int(np.rint(exact.sum() * GRID)) - int(row.sum())
+        excess = int(np.rint(exact.sum() * GRID)) - int(row.sum())
         error = exact * GRID - row
-        largest = np.argsort(-error if off > 0 else error, kind="stable")[: abs(off)]
-        row[largest] += np.sign(off)
+        largest = np.argsort(-error if excess > 0 else error, kind="stable")[: abs(excess)]
+        row[largest] += np.sign(excess)
         # One unit moved from pixel j to pixel i changes the squared length by 2 (q_i - q_j) + 2.
         for _ in range(100):
             missing = GRID**2 - int((row * row).sum())

@@ -101,10 +101,10 @@ def convolve(image: NDArray[Any], filters: Floats, padding: Padding = "valid") -
     return np.tensordot(sliding_window_view(image, size), filters, axes=((2, 3), (1, 2)))
 
 
-def normalize_maps(maps: Floats, floor: float = 0.0) -> Floats:
-    """Unit length along the third mode; zero where the length is not above `floor`."""
+def normalize_maps(maps: Floats, min_length: float = 0.0) -> Floats:
+    """Unit length along the third mode; zero where the length is not above `min_length`."""
     length = np.sqrt(np.square(maps, dtype=np.float64).sum(axis=-1, keepdims=True))
-    unit = np.divide(maps, length, out=np.zeros(maps.shape), where=length > floor)
+    unit = np.divide(maps, length, out=np.zeros(maps.shape), where=length > min_length)
     return unit.astype(maps.dtype)
 
 

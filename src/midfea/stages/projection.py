@@ -8,7 +8,6 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from midfea.arrays import Array, namespace
 from midfea.stages.low_level import unit_length
 from midfea.stages.seeds import Seed, generator
 
@@ -69,25 +68,3 @@ def projection_matrix(
         starts = np.concatenate([[0], np.cumsum(counts)])
         return sp.csr_array((values, columns.astype(np.int32), starts.astype(np.int32)), shape)
     raise ValueError(f'kind is "sparse", "gaussian" or "uniform", got {kind!r}')
-
-
-def principal_directions(codes: Array, n_components: int) -> tuple[Array, Array]:
-    """Mean (p,) of codes (n, p), and the directions (p, n_components) in which they vary most.
-
-    Eigenvectors of the smaller one of covariance and Gram matrix, in float64, on the codes' device;
-    each direction's largest component is positive, as in scikit-learn's `PCA`, whose directions these
-    are to 1e-4 where their variances are not nearly equal.
-    """
-    xp = namespace(codes)
-    codes = xp.asarray(codes, dtype=xp.float64)
-    mean = codes.mean(axis=0)
-    centred = codes - mean
-    n, p = centred.shape
-    squares, vectors = xp.linalg.eigh(centred.T @ centred if p <= n else centred @ centred.T)
-    squares, vectors = (xp.flip(a, (-1,))[..., :n_components] for a in (squares, vectors))
-    if p > n:
-        some = squares > 1e-12 * squares[0]  # there is no direction without variance: it stays zero
-        vectors = centred.T @ vectors * xp.where(some, squares, xp.inf) ** -0.5
-    columns = xp.arange(vectors.shape[1], device=codes.device)
-    largest = vectors[abs(vectors).argmax(axis=0), columns]
-    return mean, vectors * xp.sign(largest)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,7 +41,7 @@ def for_samples(values: Array, blocks: Blocks) -> Array:
     """A class's column of `values` (d, n_classes) for each of its samples: (d, N)."""
     if isinstance(values, np.ndarray):
         return np.repeat(values, _sizes(blocks), axis=1)
-    return values[:, _places(_sizes(blocks), values.device)[0]]
+    return values[:, _places(_sizes(blocks), values.device).owners]
 
 
 def own_grams(H: Array, blocks: Blocks) -> Sequence[Array]:
@@ -60,7 +60,7 @@ def times_own(H: Array, grams: Sequence[Array], blocks: Blocks) -> Array:
             np.matmul(H[:, c], gram, out=out[:, c])
         return out
     products = _filled(H, blocks).movedim(1, 0) @ grams
-    return products.movedim(0, 1).flatten(1)[:, _places(_sizes(blocks), H.device)[2]]
+    return products.movedim(0, 1).flatten(1)[:, _places(_sizes(blocks), H.device).back]
 
 
 def _sizes(blocks: Blocks) -> tuple[int, ...]:
@@ -69,20 +69,25 @@ def _sizes(blocks: Blocks) -> tuple[int, ...]:
 
 def _filled(a: Array, blocks: Blocks) -> Array:
     """(d, n_classes, size of the largest class)"""
-    columns = _places(_sizes(blocks), a.device)[1]
+    columns = _places(_sizes(blocks), a.device).columns
     return namespace(a).nn.functional.pad(a, (0, 1))[:, columns]
 
 
+class _Places(NamedTuple):
+    """Where columns lie in an array filled up to (n_classes, size of the largest class)."""
+
+    owners: Array  # (N,), the class of each column
+    columns: Array  # (n_classes, largest), each class's columns; N where there are no more
+    back: Array  # (N,), where to find each column in `columns`, flattened
+
+
 @lru_cache(maxsize=8)
-def _places(sizes: tuple[int, ...], device: Any) -> tuple[Array, Array, Array]:
-    """The class of each column; each class's columns, and the one after all where there are no more;
-    where to find each column among those."""
+def _places(sizes: tuple[int, ...], device: Any) -> _Places:
     import torch
 
     owners = np.repeat(np.arange(len(sizes)), sizes)
     within = np.arange(len(owners)) - (np.cumsum(sizes) - sizes)[owners]
     columns = np.full((len(sizes), max(sizes)), len(owners))
     columns[owners, within] = np.arange(len(owners))
-    found = (owners, columns, owners * max(sizes) + within)
-    owners, columns, back = (torch.as_tensor(numbers, device=device) for numbers in found)
-    return owners, columns, back
+    places = (owners, columns, owners * max(sizes) + within)
+    return _Places(*(torch.as_tensor(numbers, device=device) for numbers in places))

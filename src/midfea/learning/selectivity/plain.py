@@ -1,6 +1,6 @@
 """The neuron-selectivity layer by the appendix's own plain steps, to compare with.
 
-Gradient steps with fixed lengths: for D, then normalised; for H_c class by class, with the mean and
+Gradient steps of fixed sizes: for D, then normalised; for H_c class by class, with the mean and
 the diagonal of 1 / row norm held fixed within a step; for W and b on the squared error. Nothing here
 promises that the objective falls: normalising D changes it, the gradient of the separation is the
 appendix's (half of the true one), and the encoder may saturate.
@@ -8,26 +8,33 @@ appendix's (half of the true one), and the encoder may saturate.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from midfea.arrays import Array, namespace
-from midfea.learning.selectivity.encoder import encode
-from midfea.learning.selectivity.updates import Layer, Weights
+from midfea.learning.selectivity.objective import Layer, Weights, encode
+from midfea.learning.selectivity.per_class import Blocks
 
 
 def plain_D(X: Array, layer: Layer, max_iter: int) -> Array:
     """Gradient steps 2 (D H - X) H^T, then columns of unit length."""
     D, H = layer.D, layer.H
     moment, cross = H @ H.T, X @ H.T
-    length = 1 / (2 * _largest_eigenvalue(moment))
+    step_size = 1 / (2 * _largest_eigenvalue(moment))
     for _ in range(max_iter):
-        D = D - length * 2 * (D @ moment - cross)
+        D = D - step_size * 2 * (D @ moment - cross)
     xp = namespace(D)
     return D / xp.linalg.norm(D, axis=0).clip(xp.finfo(D.dtype).tiny)
 
 
-def plain_H(X: Array, blocks: Sequence[slice], layer: Layer, weights: Weights, max_iter: int) -> Array:
+def plain_H(
+    X: Array,
+    blocks: Blocks,
+    layer: Layer,
+    weights: Weights,
+    max_iter: int,
+    nonnegative: bool = False,
+) -> Array:
     """Class by class, steps along -2 Q^T G + 2 Q^T Q H_c + lam C H_c, C = diag(1 / row norms).
+
+    With `nonnegative`, codes below zero become zero after each step.
 
     C grows without bound as a row vanishes: it is cut at 1e6, and each row's step is divided by its
     own curvature, without which the steps of all rows would vanish with the first one.
@@ -46,8 +53,9 @@ def plain_H(X: Array, blocks: Sequence[slice], layer: Layer, weights: Weights, m
             mean = part.mean(axis=1, keepdims=True)
             norms = xp.einsum("ij,ij->i", part, part)[:, None] ** 0.5
             diagonal = weights.lam / norms.clip(1e-6)
-            slope = 2 * (curvature @ part - pull[:, c] - weights.beta * mean) + diagonal * part
-            part = part - slope / (2 * largest + diagonal)
+            gradient = 2 * (curvature @ part - pull[:, c] - weights.beta * mean) + diagonal * part
+            part = part - gradient / (2 * largest + diagonal)
+            part = part.clip(0) if nonnegative else part
         H[:, c] = part
         moment += part @ part.T
     return H
@@ -56,14 +64,14 @@ def plain_H(X: Array, blocks: Sequence[slice], layer: Layer, weights: Weights, m
 def plain_encoder(X: Array, layer: Layer, max_iter: int) -> tuple[Array, Array]:
     """Gradient steps on |H - sigmoid(W X + b 1^T)|^2."""
     W, b, H = layer.W, layer.b, layer.H
-    # The squared error of one sigmoid bends by 0.32 at most.
+    # The second derivative of one sigmoid's squared error is 0.32 at most.
     spread = X @ X.T if len(X) < X.shape[1] else X.T @ X
-    length = 1 / (0.32 * (_largest_eigenvalue(spread) + X.shape[1]))
+    step_size = 1 / (0.32 * (_largest_eigenvalue(spread) + X.shape[1]))
     for _ in range(max_iter):
         S = encode(X, W, b)
         by_z = 2 * (S - H) * S * (1 - S)
-        W = W - length * by_z @ X.T
-        b = b - length * by_z.sum(axis=1)
+        W = W - step_size * by_z @ X.T
+        b = b - step_size * by_z.sum(axis=1)
     return W, b
 
 

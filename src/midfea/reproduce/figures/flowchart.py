@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from midfea import MidFea
-from midfea.estimators.neuron_selectivity import NeuronSelectivity, selectivity_order
+from midfea.estimators.neuron_selectivity import NeuronSelectivity, responses_order
 from midfea.estimators.selective import centred
 from midfea.reproduce.figures import sets
 from midfea.view.style import COLOURS, new_figure, save, show, show_mosaic
@@ -40,8 +40,8 @@ def make(data: Path, output: Path, seed: int) -> list[Path]:
     layer.fit(centred(features, center), labels)
     maps = model.feature_maps(objects.images[shown])
     activations = layer.transform(centred(maps["features"][None], center))[0]
-    order = selectivity_order(layer)
-    serves = layer.selectivity_.argmax(axis=1)[order]
+    order = responses_order(layer)
+    serves = layer.class_responses_.argmax(axis=1)[order]
     figure = draw(maps, model.codebook_, activations[order], layer.classes_[serves])
     return save(figure, output, "flowchart")
 

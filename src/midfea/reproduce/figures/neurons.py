@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from sklearn.decomposition import PCA
 
 from midfea import datasets, stages
-from midfea.estimators.neuron_selectivity import NeuronSelectivity, selectivity_order
+from midfea.estimators.neuron_selectivity import NeuronSelectivity, responses_order
 from midfea.estimators.selective import centred
 from midfea.progress import track
 from midfea.view.style import COLOURS, new_figure, save, save_numbers, show
@@ -122,7 +122,7 @@ def faces(data: Path, output: Path, seed: int) -> list[Path]:
     people = np.unique(ar.person)
     neurons = learn_neurons(images[first], ar.person[first], len(people), seed)
     later = neurons.responses(images[~first])
-    serves = neurons.layer.selectivity_.argmax(axis=1)
+    serves = neurons.layer.class_responses_.argmax(axis=1)
     shown = [int(np.flatnonzero(serves == i)[0]) for i in range(len(people)) if (serves == i).any()]
     shown = shown[:: max(1, len(shown) // FACES_SHOWN)][:FACES_SHOWN]
     titles = []
@@ -141,7 +141,7 @@ def gender(data: Path, output: Path, seed: int) -> list[Path]:
     first = np.array([int(person[2:]) <= 25 for person in ar.person])
     neurons = learn_neurons(images[first], ar.sex[first], 10, seed)
     others = neurons.responses(images[~first])
-    shown = selectivity_order(neurons.layer).tolist()
+    shown = responses_order(neurons.layer).tolist()
     men = ar.sex[~first] == "man"
     means = [(others[men, n].mean(), others[~men, n].mean()) for n in shown]
     titles = [f"men {of_men:.2f}\nwomen {of_women:.2f}" for of_men, of_women in means]
@@ -156,8 +156,8 @@ def ages(data: Path, output: Path, seed: int) -> list[Path]:
     decade = (fgnet.target // YEARS).astype(int)
     train = fgnet.groups % 3 != 0
     neurons = learn_neurons(images[train], decade[train], 2 * len(np.unique(decade)), seed)
-    serves = neurons.layer.selectivity_.argmax(axis=1)
-    order = selectivity_order(neurons.layer)
+    serves = neurons.layer.class_responses_.argmax(axis=1)
+    order = responses_order(neurons.layer)
     shown = [int(order[serves[order] == d][0]) for d in np.unique(serves)]  # the most responsive
     titles = [f"{YEARS * d} to {YEARS * d + YEARS - 1} years" for d in serves[shown]]
     responses = neurons.responses(images[~train])[:, shown]

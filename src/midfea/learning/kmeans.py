@@ -1,0 +1,106 @@
+"""`midfea.stages.kmeans` at work: with an engine's search, or on a device, and with progress."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from midfea.arrays import Array, namespace
+from midfea.progress import track
+from midfea.stages.kmeans import BLOCK_SIZE, Clusters, Floats, Labels, lloyd
+from midfea.stages.seeds import Seed
+
+Nearest = Callable[[Floats, Floats], Any]
+
+
+def kmeans(
+    points: Array,
+    n_clusters: int,
+    *,
+    spherical: bool = False,
+    max_iter: int = 25,
+    tol: float = 1e-4,
+    random_state: Seed = None,
+    what: str = "clusters",
+    nearest: Nearest | None = None,
+) -> Array:
+    """Centres of `n_clusters` clusters; see `midfea.stages.kmeans`.
+
+    Parameters
+    ----------
+    points : array (n, d), used as float32. A tensor stays on its device, and the centres with it: those
+        that numpy finds to 1e-5, but for what follows from a point as near to one centre as to another
+        (its cluster's centre differs then, the mean cost by less than 0.2 %).
+    what : the name of this work in progress bars
+    nearest : (points, centres) -> the index of each point's centre, if something faster is at hand
+        (an engine's search); not for spherical clusters and not for tensors
+    """
+    clusters: Clusters
+    if namespace(points) is not np:
+        clusters = _TorchClusters(points.float(), spherical)
+    else:
+        points = np.ascontiguousarray(points, dtype=np.float32)
+        clusters = _SearchedClusters(points, nearest) if nearest else Clusters(points, spherical)
+    return lloyd(clusters, n_clusters, track(range(max_iter), what, max_iter), tol, random_state)
+
+
+class _SearchedClusters(Clusters):
+    """Points whose nearest centres are searched for by an engine."""
+
+    def __init__(self, points: Floats, nearest: Nearest) -> None:
+        super().__init__(points)
+        self.nearest = nearest
+
+    def assign(self, centres: Floats) -> tuple[Labels, Floats]:
+        labels = np.asarray(self.nearest(self.points, centres), dtype=np.int64)
+        scores = np.empty(len(labels), dtype=np.float32)
+        half = np.einsum("ij,ij->i", centres, centres) / 2
+        for start in range(0, len(labels), BLOCK_SIZE):
+            block = slice(start, start + BLOCK_SIZE)
+            own = labels[block]
+            scores[block] = np.einsum("ij,ij->i", self.points[block], centres[own]) - half[own]
+        return labels, scores
+
+
+class _TorchClusters(Clusters):
+    """Tensors on any device."""
+
+    points: Array
+
+    def __init__(self, points: Array, spherical: bool) -> None:
+        self.squares = (points * points).sum(dim=1)
+        self.spherical = spherical
+        self.points = points / self.squares.clip(1e-20).sqrt()[:, None] if spherical else points
+
+    def assign(self, centres: Array) -> tuple[Array, Array]:
+        half = 0 if self.spherical else (centres * centres).sum(dim=1) / 2
+        labels, scores = [], []
+        for block in self.points.split(BLOCK_SIZE):
+            values = block @ centres.T - half
+            labels.append((values.abs() if self.spherical else values).argmax(dim=1))
+            scores.append(values.gather(1, labels[-1][:, None])[:, 0])
+        xp = namespace(centres)
+        return xp.cat(labels), xp.cat(scores)
+
+    def costs(self, scores: Array) -> tuple[Array, float]:
+        costs = 1 - abs(scores) if self.spherical else self.squares - 2 * scores
+        return costs, float(costs.mean(dtype=namespace(scores).float64))
+
+    def means(self, labels: Array, scores: Array, costs: Array, n_clusters: int) -> Array:
+        points, counts = self.points, labels.bincount(minlength=n_clusters)
+        empty = (counts == 0).nonzero()[:, 0]
+        if len(empty):
+            labels = labels.clone()
+            labels[costs.argsort(descending=True, stable=True)[: len(empty)]] = empty
+            counts = labels.bincount(minlength=n_clusters)
+        if self.spherical:
+            points = points * scores.sign()[:, None]
+        # In float64 the order of the additions, which is left to chance on a GPU, does not matter.
+        sums = points.new_zeros((n_clusters, points.shape[1]), dtype=namespace(points).float64)
+        sums.index_add_(0, labels, points.double())
+        centres = sums.to(points.dtype) / counts.clip(1)[:, None]
+        if self.spherical:
+            centres /= centres.norm(dim=1, keepdim=True).clip(1e-20)
+        return centres

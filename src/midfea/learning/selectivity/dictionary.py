@@ -1,0 +1,61 @@
+"""The dictionary step of the neuron-selectivity layer: a better D for fixed H.
+
+The best unit column, the others being fixed, is its normalised residual.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+from midfea.arrays import Array, namespace
+from midfea.learning.selectivity.objective import Layer, inner, squares
+
+MAX_NEURONS_IN_TURN = 256  # up to so many, D is updated column by column
+
+
+def update_D(
+    X: Array,
+    layer: Layer,
+    *,
+    method: Literal["auto", "columns", "gradient"] = "auto",
+    max_iter: int = 10,
+    tol: float = 1e-4,
+) -> Array:
+    """A better dictionary for fixed H.
+
+    "columns": each column in turn becomes the best one, the others being fixed. "gradient": all at
+    once, each minimising a bound of the objective: H H^T is replaced by the diagonal of its rows'
+    absolute sums, which is never smaller, so a step never raises the objective. Up to `max_iter`
+    sweeps, fewer if one gains less than `tol` of the residual.
+    """
+    xp = namespace(X)
+    D, H = xp.asarray(layer.D, copy=True), layer.H
+    moment = H @ H.T
+    cross = X @ H.T
+    in_turn = method == "columns" or (method == "auto" and len(H) <= MAX_NEURONS_IN_TURN)
+    bound = abs(moment).sum(axis=1)
+    product = None if in_turn else D @ moment
+    fit = np.inf
+    for _ in range(max_iter):
+        if in_turn:
+            for j in xp.where(moment.diagonal() > 0)[0].tolist():
+                near = xp.where(moment[j] != 0)[0]
+                others = cross[:, j] - D[:, near] @ moment[near, j] + moment[j, j] * D[:, j]
+                D[:, j] = _unit(others, D[:, j])
+        else:
+            D = _unit(cross - product + bound * D, D)
+        product = D @ moment
+        previous, fit = fit, inner(D, product - 2 * cross)
+        if previous - fit <= tol * (fit + squares(X)):
+            break
+    return D
+
+
+def _unit(columns: Array, otherwise: Array) -> Array:
+    """The columns at unit length; those of length zero stay as they were."""
+    xp = namespace(columns)
+    lengths = xp.einsum("i...,i...->...", columns, columns) ** 0.5
+    positive = lengths > 0
+    return xp.where(positive, columns / xp.where(positive, lengths, 1), otherwise)

@@ -1,0 +1,138 @@
+"""The rounds that fit the neuron-selectivity layer: H, then D, then W and b, again and again.
+
+Every step lowers the objective or leaves it as it is, up to rounding; the paper's own plain steps
+(`midfea.learning.selectivity.plain`) do not promise that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from midfea.arrays import Array, namespace
+from midfea.learning.selectivity.codes import update_H
+from midfea.learning.selectivity.dictionary import update_D
+from midfea.learning.selectivity.encoder import RIDGES, Memory, update_encoder
+from midfea.learning.selectivity.objective import Layer, Weights, objective_terms
+from midfea.learning.selectivity.per_class import Blocks
+from midfea.learning.selectivity.plain import plain_D, plain_encoder, plain_H
+
+Terms = dict[str, float]
+Step = Callable[[Layer], Layer]
+Solver = Literal["proximal", "by class", "plain"]
+
+MAX_HALVINGS = 12
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How the rounds are made.
+
+    solver : "proximal" (all classes' codes at once), "by class" (each class's convex problem solved in
+        turn) or "plain" (the appendix's gradient steps).
+    code_iter : steps for H within a round.
+    plain_iter : steps of each kind within a round of the solver "plain".
+    encoder_iter : squared-error steps for W, b after their logistic start, within a round.
+    ridge : of that start; see `midfea.learning.selectivity.encoder.update_encoder`.
+    """
+
+    solver: Solver = "proximal"
+    max_iter: int = 6
+    tol: float = 1e-3
+    code_iter: int = 45
+    plain_iter: int = 30
+    encoder_iter: int = 0
+    ridge: float = RIDGES[0]
+    nonnegative: bool = False
+
+
+def rounds(
+    X: Array,
+    blocks: Blocks,
+    layer: Layer,
+    weights: Weights,
+    settings: Settings,
+    on_step: Callable[[str, Terms], None] | None = None,
+) -> Iterator[tuple[Layer, Terms]]:
+    """The layer and the terms of its objective after each round.
+
+    `on_step` is told the block just updated, "H", "D" or "W, b", and the terms. No step but the plain
+    ones raises the objective: one that would, which rounding alone can cause, is shortened. Ends after
+    `max_iter` rounds, or one that gains less than `tol` of the objective.
+    """
+    plain = settings.solver == "plain"
+    steps = (_plain_steps if plain else _descent_steps)(X, blocks, weights, settings)
+    if settings.nonnegative:
+        layer = layer._replace(H=layer.H.clip(0))
+    terms = objective_terms(X, blocks, layer, weights)
+    for _ in range(settings.max_iter):
+        before = sum(terms.values())
+        for block, step in steps.items():
+            moved = step(layer)
+            reached = objective_terms(X, blocks, moved, weights)
+            if plain or sum(reached.values()) <= sum(terms.values()):
+                layer, terms = moved, reached
+            else:
+                layer, terms = shortened(X, blocks, layer, moved, terms, weights)
+            if on_step is not None:
+                on_step(block, terms)
+        yield layer, terms
+        if before - sum(terms.values()) <= settings.tol * before and not plain:
+            return
+
+
+def shortened(
+    X: Array, blocks: Blocks, old: Layer, moved: Layer, terms: Terms, weights: Weights
+) -> tuple[Layer, Terms]:
+    """Half the step, a quarter, ... until it does not raise the objective; at last no step at all."""
+    for halvings in range(1, MAX_HALVINGS + 1):
+        D, H, W, b = (a + 0.5**halvings * (m - a) for a, m in zip(old, moved, strict=True))
+        nearer = Layer(D / namespace(D).linalg.norm(D, axis=0), H, W, b)
+        reached = objective_terms(X, blocks, nearer, weights)
+        if sum(reached.values()) <= sum(terms.values()):
+            return nearer, reached
+    return old, terms
+
+
+def _descent_steps(X: Array, blocks: Blocks, weights: Weights, settings: Settings) -> dict[str, Step]:
+    memory, tol = Memory(X), settings.tol / 10
+
+    def codes(layer: Layer) -> Layer:
+        H = update_H(
+            X,
+            blocks,
+            layer,
+            weights,
+            by_class=settings.solver == "by class",
+            nonnegative=settings.nonnegative,
+            max_iter=settings.code_iter,
+            tol=tol,
+        )
+        return layer._replace(H=H)
+
+    def encoder(layer: Layer) -> Layer:
+        _, H, W, b = layer
+        ridge, n = settings.ridge, settings.encoder_iter
+        W, b = update_encoder(X, H, W, b, ridge=ridge, max_iter=n, memory=memory)
+        return layer._replace(W=W, b=b)
+
+    return {
+        "H": codes,
+        "D": lambda layer: layer._replace(D=update_D(X, layer, tol=tol)),
+        "W, b": encoder,
+    }
+
+
+def _plain_steps(X: Array, blocks: Blocks, weights: Weights, settings: Settings) -> dict[str, Step]:
+    n = settings.plain_iter
+
+    def encoder(layer: Layer) -> Layer:
+        W, b = plain_encoder(X, layer, n)
+        return layer._replace(W=W, b=b)
+
+    return {
+        "H": lambda layer: layer._replace(H=plain_H(X, blocks, layer, weights, n, settings.nonnegative)),
+        "D": lambda layer: layer._replace(D=plain_D(X, layer, n)),
+        "W, b": encoder,
+    }
