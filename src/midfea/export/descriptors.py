@@ -7,13 +7,13 @@ import itertools
 import numpy as np
 from numpy.typing import DTypeLike
 
-from midfea.engines.chain import Chain
+from midfea.engines import Chain
 from midfea.export.graph import Value
 from midfea.stages.low_level import EQUAL, FLAT
 
 
 def describe(pixels: Value, chain: Chain, kind: DTypeLike = np.float32) -> Value:
-    """Descriptors (rows, columns, d) of one image of whole numbers, float32 (height, width).
+    """Descriptors (rows, columns, d) of one grey image, float32 (height, width).
 
     kind : float64 keeps what float32 would round
     """

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import onnx
@@ -19,6 +19,11 @@ OPSET = 18  # the first that scatters maxima
 IR_VERSION = 8  # of the same time: also read by older programs
 
 
+Operand: TypeAlias = "Value | NDArray[Any] | float"  # whole numbers and truth values, too
+Sides: TypeAlias = "Sequence[int] | Value"
+Shape = Sequence[str | int]  # sides that differ from call to call have names
+
+
 class Value:
     """The output of a node. Numbers and arrays beside it become constants of its type."""
 
@@ -27,32 +32,32 @@ class Value:
     def __init__(self, graph: Graph, name: str, kind: DTypeLike) -> None:
         self.graph, self.name, self.kind = graph, name, np.dtype(kind)
 
-    def __add__(self, other: Any) -> Value:
+    def __add__(self, other: Operand) -> Value:
         return self.graph.op("Add", self, other)
 
-    def __sub__(self, other: Any) -> Value:
+    def __sub__(self, other: Operand) -> Value:
         return self.graph.op("Sub", self, other)
 
-    def __rsub__(self, other: Any) -> Value:
+    def __rsub__(self, other: Operand) -> Value:
         return self.graph.op("Sub", other, self)
 
-    def __mul__(self, other: Any) -> Value:
+    def __mul__(self, other: Operand) -> Value:
         return self.graph.op("Mul", self, other)
 
-    def __truediv__(self, other: Any) -> Value:
+    def __truediv__(self, other: Operand) -> Value:
         """For whole numbers, none below zero, the whole part."""
         return self.graph.op("Div", self, other)
 
-    def __rtruediv__(self, other: Any) -> Value:
+    def __rtruediv__(self, other: Operand) -> Value:
         return self.graph.op("Div", other, self)
 
-    def __matmul__(self, other: Any) -> Value:
+    def __matmul__(self, other: Operand) -> Value:
         return self.graph.op("MatMul", self, other)
 
-    def __gt__(self, other: Any) -> Value:
+    def __gt__(self, other: Operand) -> Value:
         return self.graph.op("Greater", self, other, kind=bool)
 
-    def __ge__(self, other: Any) -> Value:
+    def __ge__(self, other: Operand) -> Value:
         return self.graph.op("GreaterOrEqual", self, other, kind=bool)
 
     def to(self, kind: DTypeLike) -> Value:
@@ -78,14 +83,14 @@ class Value:
     def unsqueeze(self, *axes: int) -> Value:
         return self.graph.op("Unsqueeze", self, np.array(axes, dtype=np.int64))
 
-    def take(self, places: Any, axis: int) -> Value:
+    def take(self, places: Value | NDArray[np.integer[Any]], axis: int) -> Value:
         return self.graph.op("Gather", self, places, axis=axis)
 
-    def cut(self, axes: Sequence[int], starts: Any, stops: Any, steps: Any = None) -> Value:
+    def cut(self, axes: Sides, starts: Sides, stops: Sides, steps: Sides | None = None) -> Value:
         """self[start:stop:step] along some axes; starts and stops are numbers or values (n,)."""
-        arguments = [np.array(a, dtype=np.int64) if not isinstance(a, Value) else a
-                     for a in (starts, stops, axes, *([] if steps is None else [steps]))]  # fmt: skip
-        return self.graph.op("Slice", self, *arguments)
+        given = [starts, stops, axes] if steps is None else [starts, stops, axes, steps]
+        bounds = [a if isinstance(a, Value) else np.array(a, dtype=np.int64) for a in given]
+        return self.graph.op("Slice", self, *bounds)
 
     def reduce(self, how: str, *axes: int, keep: bool = True) -> Value:
         """`how` is such as "Sum"; all axes if none is named."""
@@ -101,12 +106,14 @@ class Graph:
         self._constants: dict[Any, tuple[str, Any]] = {}
         self._count = 0
 
-    def op(self, operator: str, *inputs: Any, kind: DTypeLike | None = None, **attributes: Any) -> Value:
+    def op(
+        self, operator: str, *inputs: Operand, kind: DTypeLike | None = None, **attributes: Any
+    ) -> Value:
         """One output of type `kind`, that of the first value if not said."""
         return self.ops(operator, *inputs, kinds=(kind,), **attributes)[0]
 
     def ops(
-        self, operator: str, *inputs: Any, kinds: Sequence[DTypeLike | None], **attributes: Any
+        self, operator: str, *inputs: Operand, kinds: Sequence[DTypeLike | None], **attributes: Any
     ) -> list[Value]:
         """Several outputs."""
         first = next((i.kind for i in inputs if isinstance(i, Value)), np.dtype(np.float32))
@@ -121,7 +128,7 @@ class Graph:
         self._count += 1
         return Value(self, f"v{self._count}", kind)
 
-    def constant(self, content: Any, kind: DTypeLike | None = None) -> Value:
+    def constant(self, content: NDArray[Any] | float, kind: DTypeLike | None = None) -> Value:
         """Numbers take the type `kind`, arrays keep their own."""
         array = np.asarray(content, dtype=None if isinstance(content, np.ndarray) else kind, order="C")
         key = array.dtype.str, array.shape, hashlib.sha256(array.data).digest()
@@ -130,7 +137,7 @@ class Graph:
             self._constants[key] = name, numpy_helper.from_array(array, name)
         return Value(self, self._constants[key][0], array.dtype)
 
-    def join(self, parts: Sequence[Any], kind: DTypeLike, axis: int = 0) -> Value:
+    def join(self, parts: Sequence[Value | float], kind: DTypeLike, axis: int = 0) -> Value:
         """Parts one after the other; numbers count as arrays of one of them."""
         values = [
             part if isinstance(part, Value) else self.constant(np.array([part], dtype=kind))
@@ -138,7 +145,7 @@ class Graph:
         ]
         return values[0] if len(values) == 1 else self.op("Concat", *values, axis=axis)
 
-    def arange(self, start: Any, stop: Any, step: Any = 1) -> Value:
+    def arange(self, start: Value | int, stop: Value | int, step: int = 1) -> Value:
         """Whole numbers; values (1,) or numbers."""
         bounds = [
             self.op("Squeeze", bound) if isinstance(bound, Value) else self.constant(bound, np.int64)
@@ -146,7 +153,7 @@ class Graph:
         ]
         return self.op("Range", *bounds)
 
-    def where(self, condition: Value, yes: Value, no: Any) -> Value:
+    def where(self, condition: Value, yes: Value, no: Value | float) -> Value:
         other = no if isinstance(no, Value) else self.constant(no, yes.kind)
         return self.op("Where", condition, yes, other, kind=yes.kind)
 
@@ -180,13 +187,13 @@ class Graph:
     def model(
         self,
         source: Value,
-        source_shape: Sequence[Any],
+        source_shape: Shape,
         result: Value,
         result_name: str,
-        result_shape: Sequence[Any],
+        result_shape: Shape,
         about: dict[str, str],
-    ) -> Any:
-        """The whole, checked. Sides without a fixed length have names."""
+    ) -> onnx.ModelProto:
+        """The whole, checked."""
         named = Value(self, result_name, result.kind)
         self._nodes.append(helper.make_node("Identity", [result.name], [result_name]))
         graph = helper.make_graph(
@@ -210,9 +217,6 @@ class Graph:
         return made
 
 
-def _info(value: Value, shape: Sequence[Any] | None = None) -> Any:
+def _info(value: Value, shape: Shape | None = None) -> Any:
     kind = helper.np_dtype_to_tensor_dtype(value.kind)
     return helper.make_tensor_value_info(value.name, kind, shape)
-
-
-Floats = NDArray[np.float32]
