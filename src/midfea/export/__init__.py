@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from midfea.estimators.classifier import MidFeaClassifier
     from midfea.estimators.regressor import MidFeaRegressor
 
-__all__ = ["MissingExtra", "to_onnx", "write_onnx"]
-
 
 def to_onnx(model: MidFeaClassifier | MidFeaRegressor) -> onnx.ModelProto:
     """A fitted `MidFeaClassifier` or `MidFeaRegressor` as an ONNX model.
@@ -26,10 +24,6 @@ def to_onnx(model: MidFeaClassifier | MidFeaRegressor) -> onnx.ModelProto:
     The model takes "images", uint8 (n, height, width, 3), any number of any one size (grey images have
     three equal channels), and gives "probabilities", float32 (n, n_classes), or "numbers" (n,). It uses
     standard operators only. Its metadata hold a JSON description with the names of the classes.
-
-    Returns
-    -------
-    onnx.ModelProto
 
     Examples
     --------

@@ -145,13 +145,12 @@ def _full_levels(partition: Partition, full: Size) -> list[list[list[Value]]]:
         size, step = (round(partition[name] / STRIDE) for name in ("size", "step"))
         return [[_overlapping(side, size, step) for side in full]]
     return [
-        [_divided(side, n, reach) for side, n in zip(full, grid, strict=True)]
+        [
+            [side * bounds / (10 * n) for bounds in tenths(n, reach).T]
+            for side, n in zip(full, grid, strict=True)
+        ]
         for grid, reach in divisions(partition)
     ]
-
-
-def _divided(length: Value, parts: int, reach: int) -> list[Value]:
-    return [length * bounds / (10 * parts) for bounds in tenths(parts, reach).T]
 
 
 def _overlapping(length: Value, size: int, step: int) -> list[Value]:

@@ -25,32 +25,19 @@ class MissingExtra(ImportError, ValueError):
 
 @dataclass(frozen=True, eq=False)
 class Description:
-    """The metadata of an exported file.
-
-    Attributes
-    ----------
-    estimator : the class of the exported model
-    max_side, min_side : larger images are reduced by the file; smaller ones cannot be used
-    classes : the labels, in the order of the columns; empty for a regressor
-    """
+    """The metadata of an exported file."""
 
     estimator: Literal["MidFeaClassifier", "MidFeaRegressor"]
-    max_side: int | None
-    min_side: int
-    classes: NDArray[Any]
+    max_side: int | None  # pixels: the file reduces larger images
+    min_side: int  # pixels: smaller images cannot be used
+    classes: NDArray[Any]  # the labels, in the order of the columns; none for a regressor
 
     def to_json(self) -> str:
         """As it is written into the file."""
-        content = {
-            "format": FORMAT,
-            "version": __version__,
-            "class": self.estimator,
-            "max_side": self.max_side,
-            "min_side": self.min_side,
-        }
-        if self.estimator == "MidFeaClassifier":
-            content |= {"classes": self.classes.tolist(), "classes_kind": self.classes.dtype.kind}
-        return json.dumps(content)
+        origin = {"format": FORMAT, "version": __version__, "class": self.estimator}
+        sides = {"max_side": self.max_side, "min_side": self.min_side}
+        classes = {"classes": self.classes.tolist(), "classes_kind": self.classes.dtype.kind}
+        return json.dumps(origin | sides | classes)
 
     @classmethod
     def from_json(cls, text: str) -> Description:
@@ -59,14 +46,13 @@ class Description:
             content = json.loads(text)
             written = content["format"]
         except (KeyError, TypeError, ValueError):
-            raise ValueError(
-                "an ONNX model, but not one of midfea's: write one with midfea export"
-            ) from None
+            message = "an ONNX model, but not one of midfea's: write one with midfea export"
+            raise ValueError(message) from None
         if written != FORMAT:
             raise ValueError(
                 f"written in format {written!r}, this midfea reads format {FORMAT}: "
                 "install a newer midfea (pip install -U midfea)"
             )
-        dtype = CLASS_TYPES[content.get("classes_kind", "U")]
-        classes: NDArray[Any] = np.array(content.get("classes", []), dtype=dtype)
+        dtype = CLASS_TYPES[content["classes_kind"]]
+        classes: NDArray[Any] = np.array(content["classes"], dtype=dtype)
         return cls(content["class"], content["max_side"], int(content["min_side"]), classes)

@@ -18,10 +18,19 @@ from onnx import helper, numpy_helper
 OPSET = 18  # the first that scatters maxima
 IR_VERSION = 8  # of the same time: also read by older programs
 
-
 Operand: TypeAlias = "Value | NDArray[Any] | float"  # whole numbers and truth values, too
 Sides: TypeAlias = "Sequence[int] | Value"
 Shape = Sequence[str | int]  # sides that differ from call to call have names
+
+
+def _infix(
+    operator: str, kind: DTypeLike | None = None, swapped: bool = False
+) -> Callable[[Value, Operand], Value]:
+    def method(self: Value, other: Operand) -> Value:
+        inputs = (other, self) if swapped else (self, other)
+        return self.graph.op(operator, *inputs, kind=kind)
+
+    return method
 
 
 class Value:
@@ -32,33 +41,15 @@ class Value:
     def __init__(self, graph: Graph, name: str, kind: DTypeLike) -> None:
         self.graph, self.name, self.kind = graph, name, np.dtype(kind)
 
-    def __add__(self, other: Operand) -> Value:
-        return self.graph.op("Add", self, other)
-
-    def __sub__(self, other: Operand) -> Value:
-        return self.graph.op("Sub", self, other)
-
-    def __rsub__(self, other: Operand) -> Value:
-        return self.graph.op("Sub", other, self)
-
-    def __mul__(self, other: Operand) -> Value:
-        return self.graph.op("Mul", self, other)
-
-    def __truediv__(self, other: Operand) -> Value:
-        """For whole numbers, none below zero, the whole part."""
-        return self.graph.op("Div", self, other)
-
-    def __rtruediv__(self, other: Operand) -> Value:
-        return self.graph.op("Div", other, self)
-
-    def __matmul__(self, other: Operand) -> Value:
-        return self.graph.op("MatMul", self, other)
-
-    def __gt__(self, other: Operand) -> Value:
-        return self.graph.op("Greater", self, other, kind=bool)
-
-    def __ge__(self, other: Operand) -> Value:
-        return self.graph.op("GreaterOrEqual", self, other, kind=bool)
+    __add__ = _infix("Add")
+    __sub__ = _infix("Sub")
+    __mul__ = _infix("Mul")
+    __truediv__ = _infix("Div")  # of whole numbers, none below zero, the whole part
+    __matmul__ = _infix("MatMul")
+    __rsub__ = _infix("Sub", swapped=True)
+    __rtruediv__ = _infix("Div", swapped=True)
+    __gt__ = _infix("Greater", bool)
+    __ge__ = _infix("GreaterOrEqual", bool)
 
     def to(self, kind: DTypeLike) -> Value:
         """The same numbers as another type."""
@@ -157,12 +148,12 @@ class Graph:
         other = no if isinstance(no, Value) else self.constant(no, yes.kind)
         return self.op("Where", condition, yes, other, kind=yes.kind)
 
-    def scan(self, body: Callable[..., Sequence[Value]], *sequences: Value) -> list[Value]:
-        """What `body` makes of each item along the first axis of the sequences, stacked."""
-        items = [self.new(sequence.kind) for sequence in sequences]
-        results, inside = self._inside(lambda: body(*items), items)
+    def scan(self, body: Callable[[Value], Sequence[Value]], sequence: Value) -> list[Value]:
+        """What `body` makes of each item along the first axis of the sequence, stacked."""
+        item = self.new(sequence.kind)
+        results, inside = self._inside(lambda: body(item), [item])
         kinds = [result.kind for result in results]
-        return self.ops("Scan", *sequences, kinds=kinds, body=inside, num_scan_inputs=len(sequences))
+        return self.ops("Scan", sequence, kinds=kinds, body=inside, num_scan_inputs=1)
 
     def choose(
         self, condition: Value, then: Callable[[], Value], otherwise: Callable[[], Value]
@@ -203,10 +194,10 @@ class Graph:
             [_info(named, result_shape)],
             [tensor for _, tensor in self._constants.values()],
         )
+        opsets = [helper.make_opsetid("", OPSET)]
         made = helper.make_model(
-            graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR_VERSION
+            graph, opset_imports=opsets, ir_version=IR_VERSION, producer_name="midfea"
         )
-        made.producer_name = "midfea"
         helper.set_model_props(made, about)
         if made.ByteSize() >= 2**31:
             raise ValueError(

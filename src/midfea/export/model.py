@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+import onnx
 
 from midfea.export import network
-from midfea.export.chain import OnnxChain, project, project_sparse
+from midfea.export.chain import OnnxChain, project
 from midfea.export.description import METADATA_KEY, Description
 from midfea.export.graph import Graph, Value
 from midfea.export.pixels import Size, colour_planes, resizing, size_within, to_grey
@@ -17,26 +16,24 @@ from midfea.learning.network.model import SIDE
 from midfea.learning.ns_layer import INPUT_LENGTH, NSLayer
 from midfea.learning.parts import ClassifierParts, RegressorParts
 
-if TYPE_CHECKING:
-    import onnx
-
 
 def build(parts: ClassifierParts | RegressorParts) -> onnx.ModelProto:
     """See `midfea.export.to_onnx`."""
     g = Graph()
     images = Value(g, "images", np.uint8)
     extractor = parts.extractor
-    shape, about = ("n", "height", "width", 3), (extractor.max_side, extractor.chain.min_side)
+    sides = extractor.max_side, extractor.chain.min_side
     if isinstance(parts, ClassifierParts):
-        description = Description("MidFeaClassifier", *about, parts.classes)
+        description = Description("MidFeaClassifier", *sides, parts.classes)
         features, *by_network = _answers(images, extractor, parts.network)
         result, name = _probabilities(features, by_network, parts), "probabilities"
-        result_shape: tuple[str | int, ...] = ("n", len(parts.classes))
     else:
-        description = Description("MidFeaRegressor", *about, np.array([]))
+        description = Description("MidFeaRegressor", *sides, np.array([]))
         (features,) = _answers(images, extractor, None)
-        result, name, result_shape = _numbers(features, parts), "numbers", ("n",)
-    return g.model(images, shape, result, name, result_shape, {METADATA_KEY: description.to_json()})
+        result, name = _numbers(features, parts), "numbers"
+    columns = [len(description.classes)] if name == "probabilities" else []
+    about = {METADATA_KEY: description.to_json()}
+    return g.model(images, ("n", "height", "width", 3), result, name, ("n", *columns), about)
 
 
 def _answers(images: Value, extractor: FeatureExtractor, head: NetworkHead | None) -> list[Value]:
@@ -61,14 +58,13 @@ def _answers(images: Value, extractor: FeatureExtractor, head: NetworkHead | Non
             planes += colour_planes(image)
         if reduce is not None:
             planes = [reduce.apply(plane) for plane in planes]
-        results = [project_sparse(chain.pooled(planes[0]), extractor.projection)]
-        if head is not None:
-            squares = [to_square.apply(plane) for plane in planes]
-            results += network.log_probabilities(squares, head.network)
-        return results
+        features = project(chain.pooled(planes[0]), extractor.projection)
+        if head is None:
+            return [features]
+        squares = [to_square.apply(plane) for plane in planes]
+        return [features, *network.log_probabilities(squares, head.network)]
 
-    codes, *by_network = g.scan(one_image, images)
-    return [project(codes, extractor.projection), *by_network]
+    return g.scan(one_image, images)
 
 
 def _activations(features: Value, layer: NSLayer | None) -> Value:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from midfea.export.descriptors import describe
+from midfea.export.descriptors import describe, unit_length
 from midfea.export.graph import Value
 from midfea.learning.network.model import PIXELS, SIDE, Floats, Network
 from midfea.pictures.picture import NO_COLOUR
@@ -42,15 +42,15 @@ def scores(planes: list[Value], network: Network) -> list[Value]:
     g = planes[0].graph
     step = int(network.step)
     descriptors = describe(planes[0], network.chain).cut((0, 1), (0, 0), (LAST, LAST), (step, step))
-    likeness = descriptors @ np.ascontiguousarray(network.words.T)
+    likeness = descriptors @ network.words.T
     codes = g.op("Softmax", likeness * float(network.logit_scale) + network.bias, axis=2)
     codes = codes.transpose(2, 0, 1).unsqueeze(0)  # as convolutions want it
     maps = _path(planes, network)
     side = -(-network.chain.grid((SIDE, SIDE))[0] // step)
-    parts = [_unit(_pooled(codes, side)), _unit(_pooled(maps, SIDE // 8))]
+    parts = [unit_length(_pooled(codes, side)), unit_length(_pooled(maps, SIDE // 8))]
     features = g.join(parts, np.float32, axis=1)
-    means = _layer(_shrunk(maps, 2), network.fourth, network.fourth_bias).reduce("Mean", 2, 3)
-    means = means.reshape(1, -1)
+    maps = _layer(_shrunk(maps, 2), network.fourth, network.fourth_bias)
+    means = maps.reduce("Mean", 2, 3).reshape(1, -1)
     return [
         features @ network.weights + network.intercept,
         means @ network.whole + network.whole_intercept,
@@ -73,8 +73,8 @@ def _path(planes: list[Value], network: Network) -> Value:
 def _layer(maps: Value, weights: Floats, bias: Floats, size: int = 3, step: int = 1) -> Value:
     g = maps.graph
     kernels = weights.reshape(size, size, -1, weights.shape[1]).transpose(3, 2, 0, 1)
-    settings = {"pads": [size // 2] * 4, "strides": [step] * 2}
-    return g.op("Relu", g.op("Conv", maps, np.ascontiguousarray(kernels), bias, **settings))
+    maps = g.op("Conv", maps, kernels, bias, pads=[size // 2] * 4, strides=[step, step])
+    return g.op("Relu", maps)
 
 
 def _shrunk(maps: Value, factor: int) -> Value:
@@ -89,8 +89,3 @@ def _pooled(maps: Value, side: int) -> Value:
     levels = (_shrunk(coarse, 2), coarse, fine)
     rows = [level.transpose(0, 2, 3, 1).reshape(1, -1) for level in levels]
     return maps.graph.join(rows, np.float32, axis=1)
-
-
-def _unit(rows: Value) -> Value:
-    g = rows.graph
-    return rows / g.op("Max", g.op("Sqrt", rows.reduce("SumSquare", 1)), 1e-12)

@@ -70,12 +70,10 @@ def to_grey(image: Value) -> Value:
 def colour_planes(image: Value) -> list[Value]:
     """`pictures.picture.colour_planes`, also of grey pixels: red against green, yellow against blue."""
     g = image.graph
-    axes = np.array([[1, -1, 0], [1, 1, -2]], dtype=np.float32)
-    planes = []
-    for weights, whole in zip(axes, (2, 4), strict=True):
-        share = g.op("Floor", (image.to(np.float32) @ weights + whole / 2) / whole)
-        planes.append(g.op("Clip", share + NO_COLOUR, 0.0, 255.0))
-    return planes
+    pixels = image.to(np.float32)
+    axes = (np.array([1, -1, 0], np.float32), 2), (np.array([1, 1, -2], np.float32), 4)
+    shares = [g.op("Floor", (pixels @ weights + whole / 2) / whole) for weights, whole in axes]
+    return [g.op("Clip", share + NO_COLOUR, 0.0, 255.0) for share in shares]
 
 
 def size_within(size: Size, max_side: int | None) -> Size:

@@ -20,18 +20,16 @@ from midfea.progress import track
 
 
 class Predictor(Protocol):
-    """What `MidFeaClassifier` and `OnnxClassifier` share: enough to answer images."""
+    """What `MidFeaClassifier` and `OnnxClassifier` share."""
 
     n_jobs: int | None
     classes_: NDArray[Any]
     max_side: int | None
 
     @property
-    def min_side(self) -> int:
-        """Pixels an image needs on its shorter side."""
+    def min_side(self) -> int: ...
 
-    def predict_proba(self, images: Any) -> NDArray[np.float64]:
-        """Probability of each class, (n, n_classes), columns in the order of `classes_`."""
+    def predict_proba(self, images: Any) -> NDArray[np.float64]: ...
 
 
 class OnnxClassifier:
