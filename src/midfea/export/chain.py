@@ -9,7 +9,6 @@ import numpy as np
 import scipy.sparse as sp
 
 from midfea.engines import Chain, Projection
-from midfea.engines.walk import pooled_codes
 from midfea.export import codes as coding
 from midfea.export.descriptors import describe, unit_length
 from midfea.export.graph import Value
@@ -40,13 +39,9 @@ class OnnxChain:
             scaled = size if factor == 1 else scaled_size(size, float(factor))
             grid = coding.grid_of(scaled, chain)
             full = full or grid
-            fits = size.height.graph.op("Min", *scaled) >= chain.min_side
+            fits = size.height.graph.op("Min", *scaled) > chain.min_side - 1
             resize = None if factor == 1 else resizing(size, scaled, chain.rounded)
             self._scales.append((fits, resize, coding.cell_bounds(chain.partition, grid, full)))
-
-    def pooled(self, image: Value) -> Value:
-        """Codes of a grey image pooled in the cells, over all scales: (n_codes,)."""
-        return pooled_codes(image, self).reshape(-1)
 
     def scales(self, image: Value) -> list[Scaled]:
         """See `midfea.engines.walk.Steps`; `pool` leaves out those that hold no descriptor."""

@@ -36,16 +36,12 @@ def encode(descriptors: Value, chain: Chain) -> Codes:
     d, k = chain.n_components, chain.n_nearest
     padding = g.join([0, 0, block_size * n_blocks - n, 0], np.int64)  # zeros, to fill the last block
     blocks = g.op("Pad", descriptors.reshape(-1, d), padding).reshape(n_blocks, block_size, d)
-    words, weights = (
-        values.reshape(-1, k).cut([0], [0], n).reshape(height, width, k)
-        for values in g.scan(lambda block: _encode_block(block, chain), blocks)
-    )
-    return Codes(words, weights)
+    codes = g.scan(lambda block: _encode_block(block, chain), blocks)
+    return Codes(*(v.reshape(-1, k).cut([0], [0], n).reshape(height, width, k) for v in codes))
 
 
 def _encode_block(points: Value, chain: Chain) -> list[Value]:
-    g = points.graph
-    words = _nearest(points, chain)
+    g, words = points.graph, _nearest(points, chain)
     if chain.encoding == "vq":
         return [words, g.constant(np.ones(1, dtype=np.float32)).expand(words.side(0), 1)]
     differences = g.constant(chain.words).take(words, 0).to(np.float64) - points.unsqueeze(1)

@@ -53,6 +53,6 @@ class Description:
                 f"written in format {written!r}, this midfea reads format {FORMAT}: "
                 "install a newer midfea (pip install -U midfea)"
             )
-        dtype = CLASS_TYPES[content["classes_kind"]]
-        classes: NDArray[Any] = np.array(content["classes"], dtype=dtype)
-        return cls(content["class"], content["max_side"], int(content["min_side"]), classes)
+        kind = CLASS_TYPES[content["classes_kind"]]
+        classes: NDArray[Any] = np.array(content["classes"], dtype=kind)
+        return cls(content["class"], content["max_side"], content["min_side"], classes)

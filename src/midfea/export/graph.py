@@ -49,7 +49,6 @@ class Value:
     __rsub__ = _infix("Sub", swapped=True)
     __rtruediv__ = _infix("Div", swapped=True)
     __gt__ = _infix("Greater", bool)
-    __ge__ = _infix("GreaterOrEqual", bool)
 
     def to(self, kind: DTypeLike) -> Value:
         """The same numbers as another type."""
@@ -169,11 +168,10 @@ class Graph:
     ) -> tuple[list[Value], Any]:
         outside, self._nodes = self._nodes, []
         results = [self.op("Identity", value) for value in make()]  # outputs must be made inside
-        made = helper.make_graph(
-            self._nodes, f"body{self._count}", [_info(v) for v in items], [_info(v) for v in results]
-        )
+        given, made = ([_info(value) for value in values] for values in (items, results))
+        body = helper.make_graph(self._nodes, f"body{self._count}", given, made)
         self._nodes = outside
-        return results, made
+        return results, body
 
     def model(
         self,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import onnx
 
+from midfea.engines.walk import pooled_codes
 from midfea.export import network
 from midfea.export.chain import OnnxChain, project
 from midfea.export.description import METADATA_KEY, Description
@@ -58,7 +59,8 @@ def _answers(images: Value, extractor: FeatureExtractor, head: NetworkHead | Non
             planes += colour_planes(image)
         if reduce is not None:
             planes = [reduce.apply(plane) for plane in planes]
-        features = project(chain.pooled(planes[0]), extractor.projection)
+        codes = pooled_codes(planes[0], chain).reshape(-1)
+        features = project(codes, extractor.projection)
         if head is None:
             return [features]
         squares = [to_square.apply(plane) for plane in planes]

@@ -24,14 +24,12 @@ def log_probabilities(planes: list[Value], network: Network) -> list[Value]:
 
 def _views(planes: list[Value], network: Network) -> list[list[Value]]:
     """The image, perhaps shifted, and mirror images."""
-    views = [planes]
-    if network.view_shift:
-        frame = np.full(4, network.view_shift, dtype=np.int64)
-        framed = [plane.graph.op("Pad", plane, frame, mode="reflect") for plane in planes]
-        views = [
-            [plane.cut([0, 1], [at, at], [at + SIDE, at + SIDE]) for plane in framed]
-            for at in network.places()
-        ]
+    frame = np.full(4, network.view_shift, dtype=np.int64)
+    framed = [plane.graph.op("Pad", plane, frame, mode="reflect") for plane in planes]
+    views = [
+        [plane.cut([0, 1], [at, at], [at + SIDE, at + SIDE]) for plane in framed]
+        for at in network.places()
+    ]
     if network.mirror:
         views += [[plane.cut([1], [-1], [-LAST], [-1]) for plane in view] for view in views]
     return views

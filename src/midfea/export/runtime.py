@@ -86,7 +86,6 @@ class OnnxClassifier:
     def predict_proba(self, images: Any) -> NDArray[np.float64]:
         """Probability of each class, (n, n_classes), columns in the order of `classes_`."""
         names, items = Images(images), list(images)
-        n_threads = int(joblib.effective_n_jobs(-1 if self.n_jobs is None else self.n_jobs))
 
         def answer(index: int) -> NDArray[np.float64]:
             try:
@@ -97,6 +96,7 @@ class OnnxClassifier:
             result = self._session.run(["probabilities"], {"images": pixels[None]})[0][0]
             return np.asarray(result, dtype=np.float64)
 
+        n_threads = int(joblib.effective_n_jobs(-1 if self.n_jobs is None else self.n_jobs))
         work = in_parallel(answer, range(len(items)), n_threads)
         return np.stack(list(track(work, "answers", len(items))))
 
