@@ -3,11 +3,11 @@
     python benchmarks/exported.py --data FOLDER [--only fast best | --every] [--engines]
 
 FOLDER holds one folder of images for each class. 200 images train each model; 200 others, cut and
-enlarged at random so that their sizes differ, are answered by the library and by onnxruntime, on one
+enlarged at random so that their sizes differ, are classified by the library and by onnxruntime, on one
 thread each. "other" counts images whose probabilities differ by more than 1e-4; "engines", slow, those
-on which the library's own engines, cpu and reference, do: where two words are equally near to a point,
-to what float32 can tell, only cpu decides exactly which one is taken. `--every` is every encoding with
-every partition and projection, with neurons and without, on few words.
+on which the library's own engines, cpu and reference, differ so: where two words are equally near to a
+descriptor, to what float32 can tell, only cpu decides exactly. `--every` is every encoding with every
+partition and projection, with neurons and without, on few words.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from PIL import Image
 
 from midfea import MidFeaClassifier
@@ -90,7 +91,8 @@ def main() -> None:
         print(f"{name:29} {compare(model, images, given.engines)}", flush=True)
 
 
-def compare(model: Any, images: list[Any], with_engines: bool) -> str:
+def compare(model: MidFeaClassifier, images: list[NDArray[np.uint8]], with_engines: bool) -> str:
+    """One row of the table."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.onnx"
         write_onnx(model, path)
@@ -98,25 +100,26 @@ def compare(model: Any, images: list[Any], with_engines: bool) -> str:
         exported = OnnxClassifier(path, n_jobs=1)
     model.n_jobs = 1
     answers, times = [], []
-    for each in (model, exported):
-        each.predict_proba(images[:1])
+    for predictor in (model, exported):
+        predictor.predict_proba(images[:1])
         begun = time.perf_counter()
-        answers.append(each.predict_proba(images))
+        answers.append(predictor.predict_proba(images))
         times.append((time.perf_counter() - begun) / len(images))
     engines = "-"
     if with_engines:
-        plain = copy(model)
-        plain.engine, plain.n_jobs = "reference", None
-        engines = (np.abs(plain.predict_proba(images) - answers[0]).max(axis=1) > 1e-4).sum()
+        reference = copy(model).set_params(engine="reference", n_jobs=None)
+        differences = np.abs(reference.predict_proba(images) - answers[0]).max(axis=1)
+        engines = str((differences > 1e-4).sum())
     same = (answers[0].argmax(axis=1) == answers[1].argmax(axis=1)).sum()
-    apart = np.abs(answers[0] - answers[1]).max(axis=1)
+    differences = np.abs(answers[0] - answers[1]).max(axis=1)
     return (
-        f"{same:3}/{len(images)} {np.median(apart):8.1e} {apart.max():8.1e} {(apart > 1e-4).sum():5} "
+        f"{same:3}/{len(images)} {np.median(differences):8.1e} {differences.max():8.1e} "
+        f"{(differences > 1e-4).sum():5} "
         f"{engines:>7} {1e3 * times[0]:6.1f} ms {1e3 * times[1]:6.1f} ms {size / 1e6:6.1f} MB"
     )
 
 
-def cut(path: Path, rng: np.random.RandomState) -> Any:
+def cut(path: Path, rng: np.random.RandomState) -> NDArray[np.uint8]:
     """A part of a photo, every third one enlarged."""
     photo = Image.open(path).convert("RGB")
     left, top = rng.randint(photo.width // 3), rng.randint(photo.height // 3)

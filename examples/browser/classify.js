@@ -1,9 +1,9 @@
 // Loads model.onnx, shows the image that is picked, and lists the probabilities of the classes.
 import * as ort from "./node_modules/onnxruntime-web/dist/ort.wasm.min.mjs";
 
-const LONGEST = 2048; // pixels: larger photos are reduced by the browser first, for memory's sake
+const MAX_SIDE = 2048; // pixels: larger photos are reduced by the browser first, to save memory
 const status = document.getElementById("status");
-const canvas = document.getElementById("picture");
+const canvas = document.getElementById("photo");
 
 async function start() {
   const file = new Uint8Array(await (await fetch("model.onnx")).arrayBuffer());
@@ -39,7 +39,7 @@ async function show(session, classes, image) {
 
 // Red, green and blue of each pixel, over white where the image is transparent.
 function pixelsOf(image) {
-  const factor = Math.min(1, LONGEST / Math.max(image.width, image.height));
+  const factor = Math.min(1, MAX_SIDE / Math.max(image.width, image.height));
   const width = Math.max(1, Math.round(image.width * factor));
   const height = Math.max(1, Math.round(image.height * factor));
   canvas.width = width;

@@ -24,11 +24,15 @@ def export(
 
     Example: midfea export pets.midfea -o pets.onnx
     """
-    import midfea
+    from midfea.estimators.saved import load
+    from midfea.estimators.transformer import MidFea
     from midfea.export import write_onnx
     from midfea.files import check_writable
 
     target = model.with_suffix(".onnx") if output is None else output
     check_writable(target)
-    write_onnx(midfea.load(model), target)
+    fitted = load(model)
+    if isinstance(fitted, MidFea):
+        raise ValueError(f"{model}: holds a MidFea, a classifier or a regressor is needed")
+    write_onnx(fitted, target)
     print(f"Model: {target} ({target.stat().st_size / 1e6:.1f} MB)")

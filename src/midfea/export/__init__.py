@@ -7,26 +7,23 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import TYPE_CHECKING
+
+from midfea.export.description import MissingExtra
+
+if TYPE_CHECKING:
+    import onnx
+
+    from midfea.estimators.classifier import MidFeaClassifier
+    from midfea.estimators.regressor import MidFeaRegressor
 
 
-class MissingExtra(ImportError, ValueError):
-    """A package of the extra is not there. As a ValueError the command tells it in one line."""
-
-    def __init__(self, package: str) -> None:
-        super().__init__(f'this needs {package}: pip install "midfea[onnx]"')
-
-
-def to_onnx(model: Any) -> Any:
+def to_onnx(model: MidFeaClassifier | MidFeaRegressor) -> onnx.ModelProto:
     """A fitted `MidFeaClassifier` or `MidFeaRegressor` as an ONNX model.
 
     The model takes "images", uint8 (n, height, width, 3), any number of any one size (grey images have
     three equal channels), and gives "probabilities", float32 (n, n_classes), or "numbers" (n,). It uses
     standard operators only. Its metadata hold a JSON description with the names of the classes.
-
-    Returns
-    -------
-    onnx.ModelProto
 
     Examples
     --------
@@ -38,15 +35,24 @@ def to_onnx(model: Any) -> Any:
         import onnx  # noqa: F401
     except ImportError:
         raise MissingExtra("onnx") from None
+    from sklearn.utils.validation import check_is_fitted
+
+    from midfea.estimators.classifier import MidFeaClassifier
+    from midfea.estimators.regressor import MidFeaRegressor
     from midfea.export.model import build
 
-    return build(model)
+    if not isinstance(model, MidFeaClassifier | MidFeaRegressor):
+        raise TypeError(
+            f"{type(model).__name__} cannot be exported: only MidFeaClassifier and MidFeaRegressor can"
+        )
+    check_is_fitted(model, "extractor_")
+    return build(model.parts_)
 
 
-def write_onnx(model: Any, path: str | os.PathLike[str]) -> None:
+def write_onnx(model: MidFeaClassifier | MidFeaRegressor, path: str | os.PathLike[str]) -> None:
     """Write `to_onnx(model)`; the file appears whole or not at all."""
     from midfea.files import replacing
 
-    made = to_onnx(model)
+    content = to_onnx(model).SerializeToString()
     with replacing(path) as temporary:
-        temporary.write_bytes(made.SerializeToString())
+        temporary.write_bytes(content)

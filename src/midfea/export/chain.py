@@ -1,84 +1,85 @@
-"""The whole chain of Section 2 in ONNX: from pixels to the features of one image."""
+"""The engine of exported models: the steps of `midfea.engines.walk` on values of an ONNX graph."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
-from midfea.engines.chain import Chain, min_side
-from midfea.export import codes, pixels
+from midfea.engines import Chain, Projection
+from midfea.export import codes as coding
 from midfea.export.descriptors import describe, unit_length
 from midfea.export.graph import Value
-from midfea.export.pixels import Resize, Size
+from midfea.export.pixels import Resize, Size, resizing, scaled_size
 
 
-class Scale(NamedTuple):
-    """What is known of a scale when the size of the images is."""
+class Scaled(NamedTuple):
+    """An image, not yet resized, and what is known of a scale when the size of the images is."""
 
-    fits: Value | None  # whether it holds a descriptor; None: it counts in any case
-    weights: Resize | None  # None: the image itself
+    image: Value
+    fits: Value  # whether an image at this scale holds a descriptor
+    resize: Resize | None  # None: the image itself
     cells: Value
 
 
-def scales_of(size: Size, chain: Chain) -> list[Scale]:
-    """`Chain.scaled_shapes` of images of that size: made once for all of them."""
-    g = size.height.graph
-    least = min_side(chain.filters.shape[1], chain.window, chain.padding)
-    scales: list[Scale] = []
-    full = None
-    for factor in sorted(chain.scales, reverse=True):
-        here = size if factor == 1 else pixels.scaled_size(size, float(factor))
-        grid = codes.grid_of(here, chain)
-        full = full or grid
-        scales.append(
-            Scale(
-                fits=g.op("Min", *here) >= least if scales else None,
-                weights=None if factor == 1 else pixels.resizing(size, here),
-                cells=codes.cell_bounds(chain.partition, grid, full),
-            )
-        )
-    return scales
+class OnnxChain:
+    """A chain for images of one size.
 
-
-def pooled(grey: Value, scales: list[Scale], chain: Chain) -> Value:
-    """Pooled codes of one image, (n_cells, n_words)."""
-    g = grey.graph
-    join = "Max" if chain.pooling == "max" else "Add"
-
-    def one_scale(scale: Scale) -> Value:
-        copy = grey if scale.weights is None else pixels.resize(grey, scale.weights)
-        descriptors = describe(copy, chain, np.float64)
-        return codes.pool(codes.encode(descriptors, chain), scale.cells, chain)
-
-    def joined(scale: Scale, table: Value) -> Value:
-        assert scale.fits is not None  # all but the first
-        return g.choose(
-            scale.fits, lambda: g.op(join, table, one_scale(scale)), lambda: g.op("Identity", table)
-        )
-
-    table = one_scale(scales[0])
-    for scale in scales[1:]:
-        table = joined(scale, table)
-    return table
-
-
-def project(rows: Value, matrix: Any, mean: NDArray[Any] | None) -> Value:
-    """Pooled codes (n, n_codes) times a dense matrix, if there is one; unit length."""
-    if mean is not None:
-        rows = rows - mean.astype(np.float32)
-    if matrix is not None:
-        rows = rows @ np.asarray(matrix, dtype=np.float32)
-    return unit_length(rows)
-
-
-def project_sparse(row: Value, matrix: sp.csr_array) -> Value:
-    """Pooled codes (n_codes,) of one image times a sparse matrix.
-
-    Each component is a sum of the codes that its column names; the columns are filled up with zeros.
+    Only the running model knows whether a scale counts. So `describe` and `encode` are put off until
+    `pool` writes them into a branch that runs if it does.
     """
+
+    def __init__(self, chain: Chain, size: Size) -> None:
+        self.chain = chain
+        self._scales: list[tuple[Value, Resize | None, Value]] = []
+        full = None
+        for factor in sorted(chain.scales, reverse=True):
+            scaled = size if factor == 1 else scaled_size(size, float(factor))
+            grid = coding.grid_of(scaled, chain)
+            full = full or grid
+            fits = size.height.graph.op("Min", *scaled) > chain.min_side - 1
+            resize = None if factor == 1 else resizing(size, scaled, chain.rounded)
+            self._scales.append((fits, resize, coding.cell_bounds(chain.partition, grid, full)))
+
+    def scales(self, image: Value) -> list[Scaled]:
+        """See `midfea.engines.walk.Steps`; `pool` leaves out those that hold no descriptor."""
+        return [Scaled(image, *scale) for scale in self._scales]
+
+    def describe(self, scaled: Scaled) -> Callable[[], Value]:
+        """See `midfea.engines.walk.Steps`."""
+        image, _, resize, _ = scaled
+        return lambda: describe(resize.apply(image) if resize else image, self.chain, np.float64)
+
+    def encode(self, descriptors: Callable[[], Value]) -> Callable[[], coding.Codes]:
+        """See `midfea.engines.walk.Steps`."""
+        return lambda: coding.encode(descriptors(), self.chain)
+
+    def pool(self, codes: Callable[[], coding.Codes], scaled: Scaled, table: Value | None) -> Value:
+        """See `midfea.engines.walk.Steps`; the table is (n_cells, n_words)."""
+        g, chain = scaled.image.graph, self.chain
+        if table is None:  # the largest scale always counts
+            return coding.pool(codes(), scaled.cells, chain)
+        join, larger = "Max" if chain.pooling == "max" else "Add", table
+        return g.choose(
+            scaled.fits,
+            lambda: g.op(join, larger, coding.pool(codes(), scaled.cells, chain)),
+            lambda: larger,
+        )
+
+
+def project(row: Value, projection: Projection) -> Value:
+    """`Projection.apply` of the pooled codes (n_codes,) of one image."""
+    if projection.mean is not None:
+        row = row - projection.mean.astype(np.float32)
+    if projection.dense is not None:
+        row = row @ projection.dense.astype(np.float32)
+    return unit_length(row if projection.sparse is None else _times_sparse(row, projection.sparse))
+
+
+def _times_sparse(row: Value, matrix: sp.csr_array) -> Value:
+    """Each component is a sum of the codes that its column names; columns are filled up with zeros."""
     columns = sp.csc_array(matrix)
     counts = np.diff(columns.indptr)
     places = np.zeros((columns.shape[1], int(counts.max(initial=1))), dtype=np.int32)

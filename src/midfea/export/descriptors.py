@@ -7,13 +7,13 @@ import itertools
 import numpy as np
 from numpy.typing import DTypeLike
 
-from midfea.engines.chain import Chain
+from midfea.engines import Chain
 from midfea.export.graph import Value
 from midfea.stages.low_level import EQUAL, FLAT
 
 
 def describe(pixels: Value, chain: Chain, kind: DTypeLike = np.float32) -> Value:
-    """Descriptors (rows, columns, d) of one image of whole numbers, float32 (height, width).
+    """Descriptors (rows, columns, d) of one grey image, float32 (height, width).
 
     kind : float64 keeps what float32 would round
     """
@@ -31,8 +31,8 @@ def soft_convolution(pixels: Value, chain: Chain) -> Value:
     if chain.padding == "same":
         for axis, size in enumerate(chain.filters.shape[1:]):
             pixels = pixels.take(_mirrored(pixels.side(axis), size), axis)
-    # Exact in float32, whatever the order of the additions: see `filters.GRID`. In float64 the squares
-    # are exact too, so that flat places are the library's, every one, and the rest hardly loses a bit.
+    # Exact for whole pixels, whatever the order of the additions: see `filters.GRID`. In float64 the
+    # squares are exact too, so that flat places are the library's.
     responses = g.op("Conv", pixels.unsqueeze(0, 1), chain.filters[:, None]).to(np.float64)
     squares = responses.reduce("SumSquare", 1)
     least = pixels.to(np.float64).reduce("Max") * FLAT

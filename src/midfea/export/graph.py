@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import onnx
@@ -17,6 +17,20 @@ from onnx import helper, numpy_helper
 
 OPSET = 18  # the first that scatters maxima
 IR_VERSION = 8  # of the same time: also read by older programs
+
+Operand: TypeAlias = "Value | NDArray[Any] | float"  # whole numbers and truth values, too
+Sides: TypeAlias = "Sequence[int] | Value"
+Shape = Sequence[str | int]  # sides that differ from call to call have names
+
+
+def _infix(
+    operator: str, kind: DTypeLike | None = None, swapped: bool = False
+) -> Callable[[Value, Operand], Value]:
+    def method(self: Value, other: Operand) -> Value:
+        inputs = (other, self) if swapped else (self, other)
+        return self.graph.op(operator, *inputs, kind=kind)
+
+    return method
 
 
 class Value:
@@ -27,33 +41,14 @@ class Value:
     def __init__(self, graph: Graph, name: str, kind: DTypeLike) -> None:
         self.graph, self.name, self.kind = graph, name, np.dtype(kind)
 
-    def __add__(self, other: Any) -> Value:
-        return self.graph.op("Add", self, other)
-
-    def __sub__(self, other: Any) -> Value:
-        return self.graph.op("Sub", self, other)
-
-    def __rsub__(self, other: Any) -> Value:
-        return self.graph.op("Sub", other, self)
-
-    def __mul__(self, other: Any) -> Value:
-        return self.graph.op("Mul", self, other)
-
-    def __truediv__(self, other: Any) -> Value:
-        """For whole numbers, none below zero, the whole part."""
-        return self.graph.op("Div", self, other)
-
-    def __rtruediv__(self, other: Any) -> Value:
-        return self.graph.op("Div", other, self)
-
-    def __matmul__(self, other: Any) -> Value:
-        return self.graph.op("MatMul", self, other)
-
-    def __gt__(self, other: Any) -> Value:
-        return self.graph.op("Greater", self, other, kind=bool)
-
-    def __ge__(self, other: Any) -> Value:
-        return self.graph.op("GreaterOrEqual", self, other, kind=bool)
+    __add__ = _infix("Add")
+    __sub__ = _infix("Sub")
+    __mul__ = _infix("Mul")
+    __truediv__ = _infix("Div")  # of whole numbers, none below zero, the whole part
+    __matmul__ = _infix("MatMul")
+    __rsub__ = _infix("Sub", swapped=True)
+    __rtruediv__ = _infix("Div", swapped=True)
+    __gt__ = _infix("Greater", bool)
 
     def to(self, kind: DTypeLike) -> Value:
         """The same numbers as another type."""
@@ -78,14 +73,14 @@ class Value:
     def unsqueeze(self, *axes: int) -> Value:
         return self.graph.op("Unsqueeze", self, np.array(axes, dtype=np.int64))
 
-    def take(self, places: Any, axis: int) -> Value:
+    def take(self, places: Value | NDArray[np.integer[Any]], axis: int) -> Value:
         return self.graph.op("Gather", self, places, axis=axis)
 
-    def cut(self, axes: Sequence[int], starts: Any, stops: Any, steps: Any = None) -> Value:
+    def cut(self, axes: Sides, starts: Sides, stops: Sides, steps: Sides | None = None) -> Value:
         """self[start:stop:step] along some axes; starts and stops are numbers or values (n,)."""
-        arguments = [np.array(a, dtype=np.int64) if not isinstance(a, Value) else a
-                     for a in (starts, stops, axes, *([] if steps is None else [steps]))]  # fmt: skip
-        return self.graph.op("Slice", self, *arguments)
+        given = [starts, stops, axes] if steps is None else [starts, stops, axes, steps]
+        bounds = [a if isinstance(a, Value) else np.array(a, dtype=np.int64) for a in given]
+        return self.graph.op("Slice", self, *bounds)
 
     def reduce(self, how: str, *axes: int, keep: bool = True) -> Value:
         """`how` is such as "Sum"; all axes if none is named."""
@@ -101,12 +96,14 @@ class Graph:
         self._constants: dict[Any, tuple[str, Any]] = {}
         self._count = 0
 
-    def op(self, operator: str, *inputs: Any, kind: DTypeLike | None = None, **attributes: Any) -> Value:
+    def op(
+        self, operator: str, *inputs: Operand, kind: DTypeLike | None = None, **attributes: Any
+    ) -> Value:
         """One output of type `kind`, that of the first value if not said."""
         return self.ops(operator, *inputs, kinds=(kind,), **attributes)[0]
 
     def ops(
-        self, operator: str, *inputs: Any, kinds: Sequence[DTypeLike | None], **attributes: Any
+        self, operator: str, *inputs: Operand, kinds: Sequence[DTypeLike | None], **attributes: Any
     ) -> list[Value]:
         """Several outputs."""
         first = next((i.kind for i in inputs if isinstance(i, Value)), np.dtype(np.float32))
@@ -121,7 +118,7 @@ class Graph:
         self._count += 1
         return Value(self, f"v{self._count}", kind)
 
-    def constant(self, content: Any, kind: DTypeLike | None = None) -> Value:
+    def constant(self, content: NDArray[Any] | float, kind: DTypeLike | None = None) -> Value:
         """Numbers take the type `kind`, arrays keep their own."""
         array = np.asarray(content, dtype=None if isinstance(content, np.ndarray) else kind, order="C")
         key = array.dtype.str, array.shape, hashlib.sha256(array.data).digest()
@@ -130,7 +127,7 @@ class Graph:
             self._constants[key] = name, numpy_helper.from_array(array, name)
         return Value(self, self._constants[key][0], array.dtype)
 
-    def join(self, parts: Sequence[Any], kind: DTypeLike, axis: int = 0) -> Value:
+    def join(self, parts: Sequence[Value | float], kind: DTypeLike, axis: int = 0) -> Value:
         """Parts one after the other; numbers count as arrays of one of them."""
         values = [
             part if isinstance(part, Value) else self.constant(np.array([part], dtype=kind))
@@ -138,7 +135,7 @@ class Graph:
         ]
         return values[0] if len(values) == 1 else self.op("Concat", *values, axis=axis)
 
-    def arange(self, start: Any, stop: Any, step: Any = 1) -> Value:
+    def arange(self, start: Value | int, stop: Value | int, step: int = 1) -> Value:
         """Whole numbers; values (1,) or numbers."""
         bounds = [
             self.op("Squeeze", bound) if isinstance(bound, Value) else self.constant(bound, np.int64)
@@ -146,16 +143,16 @@ class Graph:
         ]
         return self.op("Range", *bounds)
 
-    def where(self, condition: Value, yes: Value, no: Any) -> Value:
+    def where(self, condition: Value, yes: Value, no: Value | float) -> Value:
         other = no if isinstance(no, Value) else self.constant(no, yes.kind)
         return self.op("Where", condition, yes, other, kind=yes.kind)
 
-    def scan(self, body: Callable[..., Sequence[Value]], *sequences: Value) -> list[Value]:
-        """What `body` makes of each item along the first axis of the sequences, stacked."""
-        items = [self.new(sequence.kind) for sequence in sequences]
-        results, inside = self._inside(lambda: body(*items), items)
+    def scan(self, body: Callable[[Value], Sequence[Value]], sequence: Value) -> list[Value]:
+        """What `body` makes of each item along the first axis of the sequence, stacked."""
+        item = self.new(sequence.kind)
+        results, inside = self._inside(lambda: body(item), [item])
         kinds = [result.kind for result in results]
-        return self.ops("Scan", *sequences, kinds=kinds, body=inside, num_scan_inputs=len(sequences))
+        return self.ops("Scan", sequence, kinds=kinds, body=inside, num_scan_inputs=1)
 
     def choose(
         self, condition: Value, then: Callable[[], Value], otherwise: Callable[[], Value]
@@ -171,22 +168,21 @@ class Graph:
     ) -> tuple[list[Value], Any]:
         outside, self._nodes = self._nodes, []
         results = [self.op("Identity", value) for value in make()]  # outputs must be made inside
-        made = helper.make_graph(
-            self._nodes, f"body{self._count}", [_info(v) for v in items], [_info(v) for v in results]
-        )
+        given, made = ([_info(value) for value in values] for values in (items, results))
+        body = helper.make_graph(self._nodes, f"body{self._count}", given, made)
         self._nodes = outside
-        return results, made
+        return results, body
 
     def model(
         self,
         source: Value,
-        source_shape: Sequence[Any],
+        source_shape: Shape,
         result: Value,
         result_name: str,
-        result_shape: Sequence[Any],
+        result_shape: Shape,
         about: dict[str, str],
-    ) -> Any:
-        """The whole, checked. Sides without a fixed length have names."""
+    ) -> onnx.ModelProto:
+        """The whole, checked."""
         named = Value(self, result_name, result.kind)
         self._nodes.append(helper.make_node("Identity", [result.name], [result_name]))
         graph = helper.make_graph(
@@ -196,10 +192,10 @@ class Graph:
             [_info(named, result_shape)],
             [tensor for _, tensor in self._constants.values()],
         )
+        opsets = [helper.make_opsetid("", OPSET)]
         made = helper.make_model(
-            graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR_VERSION
+            graph, opset_imports=opsets, ir_version=IR_VERSION, producer_name="midfea"
         )
-        made.producer_name = "midfea"
         helper.set_model_props(made, about)
         if made.ByteSize() >= 2**31:
             raise ValueError(
@@ -210,9 +206,6 @@ class Graph:
         return made
 
 
-def _info(value: Value, shape: Sequence[Any] | None = None) -> Any:
+def _info(value: Value, shape: Shape | None = None) -> Any:
     kind = helper.np_dtype_to_tensor_dtype(value.kind)
     return helper.make_tensor_value_info(value.name, kind, shape)
-
-
-Floats = NDArray[np.float32]

@@ -1,137 +1,104 @@
-"""A fitted estimator in ONNX: images, their features, the layer, the classifier."""
+"""The parts of a fitted model in ONNX: images, their features, the NS layer and the heads."""
 
 from __future__ import annotations
 
-import json
-from typing import Any
-
 import numpy as np
-import scipy.sparse as sp
-from sklearn.utils.validation import check_is_fitted
+import onnx
 
-from midfea import __version__
-from midfea.estimators.classifier import MidFeaClassifier
-from midfea.estimators.regressor import MidFeaRegressor
-from midfea.estimators.selective import LENGTH
-from midfea.export import chain, network, pixels
+from midfea.engines.walk import pooled_codes
+from midfea.export import network
+from midfea.export.chain import OnnxChain, project
+from midfea.export.description import METADATA_KEY, Description
 from midfea.export.graph import Graph, Value
-from midfea.export.pixels import Size
-from midfea.export.runtime import FORMAT
+from midfea.export.pixels import Size, colour_planes, resizing, size_within, to_grey
+from midfea.learning.extractor import FeatureExtractor
+from midfea.learning.network.head import NetworkHead
 from midfea.learning.network.model import SIDE
+from midfea.learning.ns_layer import INPUT_LENGTH, NSLayer
+from midfea.learning.parts import ClassifierParts, RegressorParts
 
 
-def build(model: Any) -> Any:
+def build(parts: ClassifierParts | RegressorParts) -> onnx.ModelProto:
     """See `midfea.export.to_onnx`."""
-    if not isinstance(model, MidFeaClassifier | MidFeaRegressor):
-        raise TypeError(
-            f"{type(model).__name__} cannot be exported: only MidFeaClassifier and MidFeaRegressor can"
-        )
-    check_is_fitted(model, "coef_")
     g = Graph()
     images = Value(g, "images", np.uint8)
-    features, answers = _features(images, model)
-    about = {"midfea": json.dumps(describe(model))}
-    shape = ("n", "height", "width", 3)
-    if isinstance(model, MidFeaRegressor):
-        return g.model(images, shape, _numbers(features, model), "numbers", ("n",), about)
-    result = _probabilities(features, answers, model)
-    return g.model(images, shape, result, "probabilities", ("n", len(model.classes_)), about)
+    extractor = parts.extractor
+    sides = extractor.max_side, extractor.chain.min_side
+    if isinstance(parts, ClassifierParts):
+        description = Description("MidFeaClassifier", *sides, parts.classes)
+        features, *by_network = _answers(images, extractor, parts.network)
+        result, name = _probabilities(features, by_network, parts), "probabilities"
+    else:
+        description = Description("MidFeaRegressor", *sides, np.array([]))
+        (features,) = _answers(images, extractor, None)
+        result, name = _numbers(features, parts), "numbers"
+    columns = [len(description.classes)] if name == "probabilities" else []
+    about = {METADATA_KEY: description.to_json()}
+    return g.model(images, ("n", "height", "width", 3), result, name, ("n", *columns), about)
 
 
-def describe(model: Any) -> dict[str, Any]:
-    """What a program that runs the model may want to know."""
-    about = {
-        "format": FORMAT,
-        "version": __version__,
-        "class": type(model).__name__,
-        "max_side": model.settings_["max_side"],
-        "min_side": model.min_side,
-    }
-    if isinstance(model, MidFeaClassifier):
-        tuned = getattr(model, "network_", None)
-        about |= {
-            "classes": model.classes_.tolist(),
-            "classes_kind": model.classes_.dtype.kind,
-            "colour": tuned is not None and tuned.n_planes == 3,
-        }
-    return about
-
-
-def _features(images: Value, model: Any) -> tuple[Value, list[Value]]:
-    """Features (n, n_features), and the log-probabilities of the fine-tuned network, if there is one.
+def _answers(images: Value, extractor: FeatureExtractor, head: NetworkHead | None) -> list[Value]:
+    """Features (n, n_features), and the log-probabilities of the network's classifiers, if it is there.
 
     Images go one by one, so that memory does not grow with their number; what depends on their size
     alone is made before.
     """
     g = images.graph
     given = Size(images.side(1), images.side(2))
-    size = pixels.size_within(given, model.settings_["max_side"])
-    weights = None if model.settings_["max_side"] is None else pixels.resizing(given, size)
-    scales = chain.scales_of(size, model._chain)
-    tuned = getattr(model, "network_", None)
-    if tuned is not None:
+    size = size_within(given, extractor.max_side)
+    rounded = extractor.chain.rounded
+    reduce = None if extractor.max_side is None else resizing(given, size, rounded)
+    chain = OnnxChain(extractor.chain, size)
+    if head is not None:
         side = g.constant(np.array([SIDE], dtype=np.int64))
-        to_square = pixels.resizing(size, Size(side, side))
-    sparse = sp.issparse(model.projection_)
+        to_square = resizing(size, Size(side, side), bool(head.network.rounded))
 
     def one_image(image: Value) -> list[Value]:
-        grey = pixels.to_grey(image)
-        if weights is not None:
-            grey = pixels.resize(grey, weights)
-        codes = chain.pooled(grey, scales, model._chain).reshape(-1)
-        results = [chain.project_sparse(codes, model.projection_) if sparse else codes]
-        if tuned is not None:
-            colours = pixels.to_opponents(image) if tuned.n_planes == 3 else []
-            if weights is not None:
-                colours = [pixels.resize(plane, weights) for plane in colours]
-            squares = [pixels.resize(plane, to_square) for plane in (grey, *colours)]
-            results += network.log_probabilities(squares, tuned)
-        return results
+        planes = [to_grey(image)]
+        if head is not None and head.network.n_planes == 3:
+            planes += colour_planes(image)
+        if reduce is not None:
+            planes = [reduce.apply(plane) for plane in planes]
+        codes = pooled_codes(planes[0], chain).reshape(-1)
+        features = project(codes, extractor.projection)
+        if head is None:
+            return [features]
+        squares = [to_square.apply(plane) for plane in planes]
+        return [features, *network.log_probabilities(squares, head.network)]
 
-    codes, *answers = g.scan(one_image, images)
-    features = chain.project(codes, None if sparse else model.projection_, model.projection_mean_)
-    return features, answers
+    return g.scan(one_image, images)
 
 
-def _activations(features: Value, model: Any) -> Value:
-    """`estimators.selective.activations`."""
-    layer = model.selectivity_
+def _activations(features: Value, layer: NSLayer | None) -> Value:
+    """`NSLayer.activations`; the features themselves without a layer."""
     if layer is None:
         return features
     g = features.graph
-    features = features - layer.center_.astype(np.float32)
-    lengths = g.op("Sqrt", features.reduce("SumSquare", 1))
-    features = features * (LENGTH / g.op("Max", lengths, np.finfo(np.float32).tiny))
-    weights = np.ascontiguousarray(layer.W_.T.astype(np.float32))
-    return g.op("Sigmoid", features @ weights + layer.b_.astype(np.float32))
+    centred = features - layer.center.astype(np.float32)
+    lengths = g.op("Sqrt", centred.reduce("SumSquare", 1))
+    centred = centred * (INPUT_LENGTH / g.op("Max", lengths, float(np.finfo(np.float32).tiny)))
+    return g.op("Sigmoid", centred @ layer.W.T.astype(np.float32) + layer.b.astype(np.float32))
 
 
-def _linear(features: Value, model: Any) -> Value:
-    coef = np.atleast_2d(model.coef_).T.astype(np.float32)
-    return _activations(features, model) @ np.ascontiguousarray(coef) + np.ravel(
-        model.intercept_
-    ).astype(np.float32)
-
-
-def _probabilities(features: Value, answers: list[Value], model: Any) -> Value:
-    g = features.graph
-    scores = _linear(features, model)
-    if len(model.classes_) == 2:  # one column speaks for the second against the first
+def _probabilities(features: Value, by_network: list[Value], parts: ClassifierParts) -> Value:
+    """`ClassifierParts.probabilities` of the joint scores."""
+    g, head = features.graph, parts.head
+    scores = _activations(features, parts.ns_layer) @ head.coef.T + head.intercept
+    if len(parts.classes) == 2:
         scores = g.join([scores * -0.5, scores * 0.5], np.float32, axis=1)
-    if answers:
-        svm, *others = map(float, model.network_weights_)
-        scores = scores * svm
-        for answer, weight in zip(answers, others, strict=True):
-            scores = scores + answer * weight
-    return g.op("Softmax", scores * float(model.temperature_), axis=1)
+    if parts.network is None:
+        return g.op("Softmax", scores * head.logit_scale, axis=1)
+    linear_weight, *weights = map(float, parts.network.weights)
+    scores = scores * linear_weight
+    for log_probabilities, weight in zip(by_network, weights, strict=True):
+        scores = scores + log_probabilities * weight
+    return g.op("Softmax", scores, axis=1)
 
 
-def _numbers(features: Value, model: Any) -> Value:
-    g = features.graph
-    if model.settings_["regression"] == "expectation":
-        inputs = _activations(features, model).to(np.float64)
-        numbers = (inputs @ model.coef_[:, None].astype(np.float64)) / inputs.reduce("Sum", 1)
-        numbers = (numbers + float(model.intercept_)).to(np.float32)
-    else:
-        numbers = _linear(features, model)
-    return g.op("Squeeze", numbers, np.array([1]))
+def _numbers(features: Value, parts: RegressorParts) -> Value:
+    """`RegressorParts.numbers`."""
+    inputs = _activations(features, parts.ns_layer).to(np.float64)
+    if parts.expectation:
+        inputs = inputs / inputs.reduce("Sum", 1)
+    numbers = inputs @ parts.coef.astype(np.float64) + parts.intercept
+    return numbers.to(np.float32)

@@ -4,37 +4,35 @@ from __future__ import annotations
 
 import numpy as np
 
-from midfea.export.descriptors import describe
-from midfea.export.graph import Floats, Value
-from midfea.learning.network.model import PIXELS, SIDE, Network
-from midfea.pictures.images import NEUTRAL
+from midfea.export.descriptors import describe, unit_length
+from midfea.export.graph import Value
+from midfea.learning.network.model import PIXELS, SIDE, Floats, Network
+from midfea.pictures.picture import NO_COLOUR
 
 LAST = np.iinfo(np.int64).max
 
 
 def log_probabilities(planes: list[Value], network: Network) -> list[Value]:
-    """`Network.log_probabilities` of one SIDE x SIDE image: for each classifier, (n_classes,)."""
+    """`Network.log_probabilities_of_square`: for each classifier, (n_classes,)."""
     g = planes[0].graph
-    views = _moved(planes, network)
-    if network.mirror:
-        views += [[plane.cut([1], [-1], [-LAST], [-1]) for plane in view] for view in views]
-    by_classifier = zip(*(scores(view, network) for view in views), strict=True)
+    by_classifier = zip(*(scores(view, network) for view in _views(planes, network)), strict=True)
     return [
-        g.op("LogSoftmax", g.join(list(found), np.float32), axis=1).reduce("Mean", 0).reshape(-1)
-        for found in by_classifier
+        g.op("LogSoftmax", g.join(rows, np.float32), axis=1).reduce("Mean", 0).reshape(-1)
+        for rows in by_classifier
     ]
 
 
-def _moved(planes: list[Value], network: Network) -> list[list[Value]]:
-    by = int(network.moved)
-    if not by:
-        return [planes]
-    frame = np.array([by] * 4, dtype=np.int64)
+def _views(planes: list[Value], network: Network) -> list[list[Value]]:
+    """The image, perhaps shifted, and mirror images."""
+    frame = np.full(4, network.view_shift, dtype=np.int64)
     framed = [plane.graph.op("Pad", plane, frame, mode="reflect") for plane in planes]
-    return [
-        [plane.cut([0, 1], [at, at], [at + SIDE, at + SIDE], [1, 1]) for plane in framed]
+    views = [
+        [plane.cut([0, 1], [at, at], [at + SIDE, at + SIDE]) for plane in framed]
         for at in network.places()
     ]
+    if network.mirror:
+        views += [[plane.cut([1], [-1], [-LAST], [-1]) for plane in view] for view in views]
+    return views
 
 
 def scores(planes: list[Value], network: Network) -> list[Value]:
@@ -42,15 +40,15 @@ def scores(planes: list[Value], network: Network) -> list[Value]:
     g = planes[0].graph
     step = int(network.step)
     descriptors = describe(planes[0], network.chain).cut((0, 1), (0, 0), (LAST, LAST), (step, step))
-    likeness = descriptors @ np.ascontiguousarray(network.words.T)
-    codes = g.op("Softmax", likeness * float(network.temperature) + network.bias, axis=2)
+    likeness = descriptors @ network.words.T
+    codes = g.op("Softmax", likeness * float(network.logit_scale) + network.bias, axis=2)
     codes = codes.transpose(2, 0, 1).unsqueeze(0)  # as convolutions want it
     maps = _path(planes, network)
     side = -(-network.chain.grid((SIDE, SIDE))[0] // step)
-    parts = [_unit(_pooled(codes, side)), _unit(_pooled(maps, SIDE // 8))]
+    parts = [unit_length(_pooled(codes, side)), unit_length(_pooled(maps, SIDE // 8))]
     features = g.join(parts, np.float32, axis=1)
-    means = _layer(_shrunk(maps, 2), network.fourth, network.fourth_bias).reduce("Mean", 2, 3)
-    means = means.reshape(1, -1)
+    maps = _layer(_shrunk(maps, 2), network.fourth, network.fourth_bias)
+    means = maps.reduce("Mean", 2, 3).reshape(1, -1)
     return [
         features @ network.weights + network.intercept,
         means @ network.whole + network.whole_intercept,
@@ -58,10 +56,10 @@ def scores(planes: list[Value], network: Network) -> list[Value]:
 
 
 def _path(planes: list[Value], network: Network) -> Value:
-    """`Network._path`."""
+    """From the pixels to the layer before the last."""
     g = planes[0].graph
     grey, *colours = (plane.unsqueeze(0, 1) for plane in planes)
-    standard = [(grey - 127) / 64, *((plane - NEUTRAL) / 32 for plane in colours)]
+    standard = [(grey - 127) / 64, *((plane - NO_COLOUR) / 32 for plane in colours)]
     maps = g.join(standard, np.float32, axis=1)
     maps = _shrunk(_layer(maps, network.pixels, network.pixels_bias, PIXELS, 2), 2)
     maps = _layer(maps, network.colours, network.colours_bias)
@@ -73,8 +71,8 @@ def _path(planes: list[Value], network: Network) -> Value:
 def _layer(maps: Value, weights: Floats, bias: Floats, size: int = 3, step: int = 1) -> Value:
     g = maps.graph
     kernels = weights.reshape(size, size, -1, weights.shape[1]).transpose(3, 2, 0, 1)
-    settings = {"pads": [size // 2] * 4, "strides": [step] * 2}
-    return g.op("Relu", g.op("Conv", maps, np.ascontiguousarray(kernels), bias, **settings))
+    maps = g.op("Conv", maps, kernels, bias, pads=[size // 2] * 4, strides=[step, step])
+    return g.op("Relu", maps)
 
 
 def _shrunk(maps: Value, factor: int) -> Value:
@@ -89,8 +87,3 @@ def _pooled(maps: Value, side: int) -> Value:
     levels = (_shrunk(coarse, 2), coarse, fine)
     rows = [level.transpose(0, 2, 3, 1).reshape(1, -1) for level in levels]
     return maps.graph.join(rows, np.float32, axis=1)
-
-
-def _unit(rows: Value) -> Value:
-    g = rows.graph
-    return rows / g.op("Max", g.op("Sqrt", rows.reduce("SumSquare", 1)), 1e-12)
