@@ -30,7 +30,7 @@ def about(seeds: Iterable[int]) -> Row:
 
 
 def commit() -> str:
-    """The commit of this source tree, with "+changes" if a Python file differs; the version without git."""
+    """The commit of this source tree, "+changes" if a Python file differs; without git the version."""
     folder = Path(__file__).parent
     # A package that was installed into somebody's repository is not part of it.
     if _git(folder, "ls-files", "--error-unmatch", Path(__file__).name) is None:

@@ -51,6 +51,6 @@ def require_cv2() -> ModuleType:
     try:
         import cv2
     except ImportError:
-        raise ValueError("SIFT needs OpenCV: pip install 'midfea[plot]'") from None
+        raise ValueError("SIFT needs OpenCV: pip install 'midfea[bench]'") from None
     module: Any = cv2
     return module
