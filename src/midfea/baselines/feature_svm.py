@@ -12,11 +12,10 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from midfea.baselines.linear_svm import Features, fit_svm
-from midfea.baselines.local_features import hog_maps, sift_maps
+from midfea.baselines.local_features import hog_maps, sample_descriptors, sift_maps
 from midfea.parallel import in_parallel, linear_algebra_threads
 from midfea.pictures.images import Grey, resize
 from midfea.pictures.thumbnails import eight_bits
-from midfea.progress import track
 from midfea.stages import kmeans, llc_codes, pool_cells, unit_length
 
 Extract = Callable[[Grey], Features]  # an image to its feature vector
@@ -100,13 +99,7 @@ def _hog(images: Sequence[Grey], seed: int) -> Extract:
 def _sift(images: Sequence[Grey], seed: int) -> Extract:
     """Dense SIFT, LLC codes, maxima in the cells of the 1-2-4 pyramid."""
     rng = np.random.RandomState(seed)
-    n_per_image = -(-N_SAMPLES // len(images))
-    samples = []
-    for image in track(images, "SIFT", len(images)):
-        descriptors = sift_maps(image, SIFT_STEP).reshape(-1, 128)
-        n = min(n_per_image, len(descriptors))
-        samples.append(descriptors[rng.choice(len(descriptors), n, replace=False)])
-    points = np.concatenate(samples)
+    points = sample_descriptors(images, lambda image: sift_maps(image, SIFT_STEP), N_SAMPLES, rng)
     words = kmeans(points, min(N_WORDS, len(points)), random_state=rng, what="SIFT words")
 
     def extract(image: Grey) -> Features:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
 
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 
 from midfea.pictures.images import Grey
 from midfea.pictures.thumbnails import eight_bits
+from midfea.progress import track
 from midfea.stages import unit_length
 
 CELL = 8  # pixels of a HOG cell
@@ -44,6 +46,19 @@ def sift_maps(image: Grey, step: int = 2) -> NDArray[np.float32]:
     points = [cv2.KeyPoint(float(x), float(y), SIFT_PATCH / 6, 0) for y in rows for x in columns]
     _, descriptors = cv2.SIFT_create().compute(np.ascontiguousarray(eight_bits(image)), points)
     return unit_length(descriptors.reshape(len(rows), len(columns), 128))
+
+
+def sample_descriptors(
+    images: Sequence[Grey], describe: Callable[[Grey], NDArray[Any]], n: int, rng: np.random.RandomState
+) -> NDArray[np.float32]:
+    """About n descriptors from random places, the same number from each image."""
+    n_per_image = -(-n // len(images))
+    parts = []
+    for image in track(images, "describing", len(images)):
+        points = describe(image)
+        points = points.reshape(-1, points.shape[-1])
+        parts.append(points[rng.choice(len(points), min(n_per_image, len(points)), replace=False)])
+    return np.concatenate(parts)
 
 
 def require_cv2() -> ModuleType:

@@ -13,11 +13,13 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from midfea import MidFeaClassifier, NeuronSelectivity
-from midfea.bench.timing import Image, Row
+from midfea.bench.photos import Inputs, Measured
+from midfea.bench.timing import Image
 from midfea.engines.cpu import engine as cpu
 from midfea.engines.cpu import kernels
 from midfea.learning.svm import margins_to_scores
 from midfea.progress import track
+from midfea.provenance import Row
 from midfea.stages.pooling import partition_levels
 
 FEATURE = (
@@ -32,6 +34,11 @@ CLASSIFIER = "NS layer and classifier"
 PAPER = dict(zip((*FEATURE, CLASSIFIER), (147, 45, 174, 114, 128, 260), strict=True))
 PAPER |= {"feature": 608, "total": 868}  # sums
 MAX_FIT = 200  # the classifier's answer does not matter here, nor does it need many images
+
+
+def measure(inputs: Inputs) -> Measured:
+    """The section `stages` of `midfea bench`."""
+    return time_stages(fit_classifier(inputs.squares, inputs.seed), inputs.squares), [], []
 
 
 def fit_classifier(images: Sequence[Image], seed: int = 0, **settings: int) -> MidFeaClassifier:
