@@ -28,7 +28,7 @@ N_WORDS = 1000
 N_SAMPLES = 50_000  # descriptors from which words are learned
 
 
-class FeatureSVM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class FeatureSVM(ClassifierMixin, BaseEstimator):
     """A feature of images and a linear SVM on it, C chosen by validation.
 
     Parameters

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from midfea.pictures.thumbnails import eight_bits
 from midfea.progress import track
 from midfea.stages import unit_length
 
+Image = TypeVar("Image")
 CELL = 8  # pixels of a HOG cell
 SIFT_PATCH = 16  # pixels across a SIFT descriptor, as in ScSPM
 
@@ -49,7 +50,10 @@ def sift_maps(image: Grey, step: int = 2) -> NDArray[np.float32]:
 
 
 def sample_descriptors(
-    images: Sequence[Grey], describe: Callable[[Grey], NDArray[Any]], n: int, rng: np.random.RandomState
+    images: Sequence[Image],
+    describe: Callable[[Image], NDArray[Any]],
+    n: int,
+    rng: np.random.RandomState,
 ) -> NDArray[np.float32]:
     """About n descriptors from random places, the same number from each image."""
     n_per_image = -(-n // len(images))

@@ -121,8 +121,8 @@ def _one(
         return evaluate_numbers(parts, data.target, data.groups, split, method, seed)
     x = _features(protocol, method, data, train, train, seed, cache)
     groups = data.groups if protocol.person_folds else None
-    limits = {"most_tested": protocol.most_tested, "uncounted": protocol.uncounted}
-    return evaluate_classes(x, data.target, groups, split, method, seed, **limits)
+    limits = protocol.most_tested, protocol.uncounted
+    return evaluate_classes(x, data.target, groups, split, method, seed, *limits)
 
 
 def _features(

@@ -11,12 +11,12 @@ from pathlib import Path
 
 from midfea.estimators.neuron_selectivity import NeuronSelectivity
 from midfea.progress import track
-from midfea.provenance import Row
+from midfea.provenance import Row, write_rows
 from midfea.reproduce.evaluate import evaluate_classes
 from midfea.reproduce.features import span_features
 from midfea.reproduce.figures.curves import draw_parameters
 from midfea.reproduce.protocols import PROTOCOLS, Method
-from midfea.view.style import save, save_numbers
+from midfea.view.style import save
 
 FACTORS = (0.0, 0.01, 0.1, 1.0, 10.0, 100.0)  # times the default; 0 leaves the term out
 NEURONS = (2, 4, 6, 10, 20, 50)
@@ -24,7 +24,8 @@ NEURONS = (2, 4, 6, 10, 20, 50)
 
 def make(data: Path, output: Path, seed: int) -> list[Path]:
     rows = measure(data, seed)
-    return [*save(draw_parameters(rows), output, "parameters"), save_numbers(rows, output, "parameters")]
+    write_rows(rows, output / "parameters.json", [seed])
+    return [*save(draw_parameters(rows), output, "parameters"), output / "parameters.json"]
 
 
 def measure(

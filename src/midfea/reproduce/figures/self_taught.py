@@ -21,12 +21,12 @@ from sklearn.exceptions import ConvergenceWarning
 from midfea.learning.svm import folds
 from midfea.pictures.images import read_image, resize, to_grey
 from midfea.progress import track
-from midfea.provenance import Row
+from midfea.provenance import Row, write_rows
 from midfea.reproduce.evaluate import evaluate_classes
 from midfea.reproduce.features import raw_pixels, span_features
 from midfea.reproduce.figures.curves import draw_self_taught
 from midfea.reproduce.protocols import PROTOCOLS, Method
-from midfea.view.style import save, save_numbers
+from midfea.view.style import save
 
 COUNTS = (0, 500, 2000, 8000)
 BASES = (200, 600)
@@ -38,8 +38,8 @@ Faces = NDArray[Any]  # (n, pixels); float64, in float32 the lasso does not quit
 
 def make(data: Path, output: Path, seed: int) -> list[Path]:
     rows = measure(data, seed)
-    figure = draw_self_taught(rows)
-    return [*save(figure, output, "self_taught"), save_numbers(rows, output, "self_taught")]
+    write_rows(rows, output / "self_taught.json", [seed])
+    return [*save(draw_self_taught(rows), output, "self_taught"), output / "self_taught.json"]
 
 
 def measure(
