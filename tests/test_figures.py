@@ -155,7 +155,7 @@ def test_neurons_are_drawn_with_and_without_curves(surfaces, tmp_path):
     assert responses.shape == (len(images), 3)
     assert learned.weights(0).shape == (32, 32, 36)
     assert (learned.weights(0) >= 0).all()
-    serves = learned.layer.selectivity_.argmax(axis=1)
+    serves = learned.layer.class_responses_.argmax(axis=1)
     titles = [str(learned.layer.classes_[c]) for c in serves]
     plain = neurons.draw(learned, images, [0, 1, 2], titles, "a note")
     with_curves = neurons.draw(

@@ -6,7 +6,7 @@ from PIL import Image
 
 from midfea import MidFea, MidFeaClassifier
 from midfea.estimators.choices import choose
-from midfea.estimators.selective import centred
+from midfea.learning.ns_layer import centred
 from midfea.learning.selectivity.fit import Settings, make_start, rounds
 from midfea.learning.selectivity.per_class import class_blocks
 from midfea.learning.selectivity.updates import Weights, objective_terms

@@ -40,9 +40,9 @@ def commit() -> str:
 
 
 def write_rows(rows: Sequence[Mapping[str, Any]], path: Path, seeds: Iterable[int]) -> None:
-    """The rows as JSON, each on its line with its "about"; the whole file or nothing."""
-    origin = about(seeds)
-    lines = [json.dumps({**row, "about": origin}, ensure_ascii=False) for row in rows]
+    """The rows as JSON, each on its line with its "about", which may be its own; the file or nothing."""
+    origin = {"about": about(seeds)}
+    lines = [json.dumps({**row, **origin, **row}, ensure_ascii=False) for row in rows]
     with replacing(path) as temporary:
         temporary.write_text("[\n" + ",\n".join(lines) + "\n]\n")
 

@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from midfea.baselines.linear_svm import Features, fit_svm
+from midfea.baselines.linear_svm import fit_svm
 from midfea.baselines.local_features import hog_maps, sample_descriptors, sift_maps
+from midfea.learning.head import Features
 from midfea.parallel import in_parallel, linear_algebra_threads
-from midfea.pictures.images import Grey, resize
-from midfea.pictures.thumbnails import eight_bits
+from midfea.pictures.images import Images, Pictures
+from midfea.pictures.resize import Grey, resize
 from midfea.stages import kmeans, llc_codes, pool_cells, unit_length
 
 Extract = Callable[[Grey], Features]  # an image to its feature vector
@@ -55,11 +56,11 @@ class FeatureSVM(ClassifierMixin, BaseEstimator):
         self.random_state = random_state
 
     def fit(self, images: Sequence[Any], y: Any, groups: Any = None) -> FeatureSVM:
-        """Images are grey arrays (height, width); groups are not split between validation folds."""
+        """Images as `MidFeaClassifier` takes them; groups are not split between validation folds."""
         if isinstance(self.feature, str) and self.feature not in FEATURES:
             raise ValueError(f"no feature {self.feature!r}: choose from {', '.join(FEATURES)}")
         learn = FEATURES[self.feature] if isinstance(self.feature, str) else self.feature
-        greys = [np.asarray(image) for image in images]
+        greys = _greys(images)
         self.classes_, numbers = np.unique(y, return_inverse=True)
         with linear_algebra_threads(self._n_threads()):
             self.extract_ = learn(greys, self.random_state)
@@ -71,8 +72,7 @@ class FeatureSVM(ClassifierMixin, BaseEstimator):
     def predict(self, images: Sequence[Any]) -> NDArray[Any]:
         """The label of each image."""
         check_is_fitted(self, "svm_")
-        greys = [np.asarray(image) for image in images]
-        return np.asarray(self.classes_[self.svm_.predict(self._features(greys))])
+        return np.asarray(self.classes_[self.svm_.predict(self._features(_greys(images)))])
 
     def _features(self, greys: Sequence[Grey]) -> Features:
         work = in_parallel(lambda i: self.extract_(greys[i]), range(len(greys)), self._n_threads())
@@ -82,10 +82,16 @@ class FeatureSVM(ClassifierMixin, BaseEstimator):
         return int(joblib.effective_n_jobs(-1 if self.n_jobs is None else self.n_jobs))
 
 
+def _greys(images: Sequence[Any]) -> list[Grey]:
+    """Grey pixels, white at 255."""
+    pictures = Pictures(Images(images), max_side=None)
+    return [p.grey if p.white == 255 else p.grey * np.float32(255 / p.white) for p in pictures]
+
+
 def pixel_vector(image: Grey, shape: tuple[int, int] | None) -> Features:
-    """Pixels in 0 .. 1 as a vector, the image reduced to one shape (height, width) if one is given."""
+    """Pixels over 255 as a vector, the image reduced to one shape (height, width) if one is given."""
     pixels = image if shape is None else resize(image, shape)
-    return eight_bits(pixels).ravel().astype(np.float32) / np.float32(255)
+    return pixels.ravel().astype(np.float32) / np.float32(255)
 
 
 def _pixels(images: Sequence[Grey], seed: int) -> Extract:
@@ -93,7 +99,7 @@ def _pixels(images: Sequence[Grey], seed: int) -> Extract:
 
 
 def _hog(images: Sequence[Grey], seed: int) -> Extract:
-    return lambda image: unit_length(hog_maps(eight_bits(resize(image, (HOG_SIDE, HOG_SIDE)))).ravel())
+    return lambda image: unit_length(hog_maps(resize(image, (HOG_SIDE, HOG_SIDE))).ravel())
 
 
 def _sift(images: Sequence[Grey], seed: int) -> Extract:

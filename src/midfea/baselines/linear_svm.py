@@ -9,44 +9,46 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from midfea.learning import svm
+from midfea.learning.folds import Indices, make_folds
+from midfea.learning.head import C_CANDIDATES, Features, LinearHead, fit_linear_head, validate_C
 
-Features = NDArray[np.float32]
-C_GRID = (0.1, 0.3, 1.0, 3.0, 10.0)
 N_FOLDS = 3
 
 
-@dataclass(frozen=True)
-class LinearSvm:
-    """Fitted: `predict` takes features as they come and gives class numbers."""
+@dataclass(frozen=True, eq=False)
+class StandardisedSvm:
+    """Fitted: features as they come to class numbers.
+
+    Attributes
+    ----------
+    centre, scale : of the training features, see `scaling`
+    head : the SVM on standardised features
+    """
 
     centre: Features
     scale: float
-    weights: Features
-    intercepts: Features
-    C: float
+    head: LinearHead
 
-    def predict(self, features: Features) -> NDArray[np.intp]:
-        scores = standardised(features, self.centre, self.scale) @ self.weights + self.intercepts
-        return np.asarray(svm.margins_to_scores(scores).argmax(axis=1))
+    def predict(self, features: Features) -> Indices:
+        """Class numbers of features (n, p)."""
+        scores = self.head.scores(standardised(features, self.centre, self.scale))
+        return np.asarray(scores.argmax(axis=1))
 
 
 def fit_svm(
     features: Features,
-    y: NDArray[np.intp],
+    y: Indices,
     seed: int,
     groups: NDArray[Any] | None = None,
-    Cs: Sequence[float] = C_GRID,
-) -> LinearSvm:
-    """Learned from features (n, p) and class numbers; the C of `Cs` that predicts most in validation."""
+    candidates: Sequence[float] = C_CANDIDATES,
+) -> StandardisedSvm:
+    """Learned from features (n, p) and class numbers; the C with the most correct in validation."""
     centre, scale = scaling(features)
     inputs = standardised(features, centre, scale)
-    C = Cs[0]
-    if len(Cs) > 1:
-        margins = svm.held_out_margins(inputs, y, Cs, N_FOLDS, seed, groups=groups)
-        correct = [(svm.margins_to_scores(m).argmax(axis=1) == y).sum() for m in margins]
-        C = Cs[int(np.argmax(correct))]
-    return LinearSvm(centre, scale, *svm.fit_linear_svm(inputs, y, C), C)
+    C = candidates[0]
+    if len(candidates) > 1:
+        C = validate_C(inputs, y, candidates, make_folds(y, N_FOLDS, seed, groups)).C
+    return StandardisedSvm(centre, scale, fit_linear_head(inputs, y, C, 1.0, np.asarray))
 
 
 def scaling(features: Features) -> tuple[Features, float]:

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from midfea.pictures.images import Grey
+from midfea.pictures.resize import Grey
 from midfea.pictures.thumbnails import eight_bits
 from midfea.progress import track
 from midfea.stages import unit_length

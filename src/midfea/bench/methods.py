@@ -36,7 +36,7 @@ def _preset(name: Any) -> Method:
     """As `midfea train` does."""
     return Method(
         f"midfea {name}",
-        lambda seed, n_jobs: MidFeaClassifier(preset=name, C="cv", random_state=seed, n_jobs=n_jobs),
+        lambda seed, n_jobs: MidFeaClassifier(preset=name, C="auto", random_state=seed, n_jobs=n_jobs),
     )
 
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from midfea.bench.timing import Image
 from midfea.datasets import load_surfaces
-from midfea.datasets.folder import find_images, read_images
-from midfea.pictures.images import Grey, resize
+from midfea.datasets.folder import find_images, read_photos
+from midfea.pictures.resize import Grey, resize
 from midfea.progress import progress_bars
 from midfea.provenance import Row
 
@@ -41,13 +41,13 @@ def square_images(photos: Path | None, size: int, n: int, seed: int = 0) -> list
         return list(load_surfaces(n_per_class=-(-n // 6), size=size, random_state=seed).images[:n])
     paths = find_images([photos])
     chosen = np.linspace(0, len(paths) - 1, min(n, len(paths))).astype(int)
-    images = read_images([paths[i] for i in chosen], max_side=None)[0]
-    if len(images) < 2:
-        raise ValueError(f"{photos}: two images or more are needed, found {len(images)}")
-    return [_square(np.asarray(image), size) for image in images]
+    read, _ = read_photos([paths[i] for i in chosen], max_side=None)
+    if len(read) < 2:
+        raise ValueError(f"{photos}: two images or more are needed, found {len(read)}")
+    return [_square(photo.picture.grey, size) for photo in read]
 
 
 def _square(image: Grey, size: int) -> Image:
     if image.dtype != np.uint8:  # 16 bits and more, which SIFT does not take
         image = image * (255 / max(float(image.max()), 1.0))
-    return np.ascontiguousarray(resize(image, (size, size)), dtype=np.uint8)
+    return np.ascontiguousarray(resize(image, (size, size)).round(), dtype=np.uint8)

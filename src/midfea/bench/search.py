@@ -15,7 +15,7 @@ from midfea.baselines.local_features import sample_descriptors
 from midfea.bench.descriptors import Points, describer
 from midfea.bench.photos import Inputs, Measured
 from midfea.bench.timing import Image
-from midfea.engines.cpu import engine as cpu
+from midfea.engines import get_engine
 from midfea.engines.cpu.search import WordIndex
 from midfea.progress import track
 from midfea.provenance import Row
@@ -72,7 +72,7 @@ def time_search(
 
 def nearest(points: Points, words: Points) -> NDArray[np.int32]:
     """The engine's search, as k-means wants it."""
-    return cpu.search(words)(points)
+    return get_engine("cpu").search(words)(points)
 
 
 def brute_force(words: Points) -> Search:

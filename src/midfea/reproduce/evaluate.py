@@ -13,10 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.svm import SVR
 
-from midfea.baselines.linear_svm import C_GRID, N_FOLDS, Features, fit_svm, scaling, standardised
+from midfea.baselines.linear_svm import N_FOLDS, fit_svm, scaling, standardised
 from midfea.estimators.neuron_selectivity import NeuronSelectivity
-from midfea.estimators.selective import centred
-from midfea.learning.svm import folds
+from midfea.learning.folds import make_folds
+from midfea.learning.folds import split as split_at
+from midfea.learning.head import C_CANDIDATES, Features
+from midfea.learning.ns_layer import centred
 from midfea.reproduce.protocols import Indices, Method, Split
 
 AGE_C_GRID = (3.0, 10.0, 30.0)  # of the regression
@@ -39,7 +41,7 @@ def evaluate_classes(
     if method.neurons:
         x = activations(x, numbers, split, method, seed)
     inner = None if groups is None else groups[train]
-    svm = fit_svm(x[train], numbers[train], seed, inner, (1.0,) if method.neurons else C_GRID)
+    svm = fit_svm(x[train], numbers[train], seed, inner, (1.0,) if method.neurons else C_CANDIDATES)
     correct, labels = svm.predict(x[test]) == numbers[test], numbers[test]
     metrics = {
         "mean per-class accuracy": per_class(correct, labels),
@@ -76,7 +78,8 @@ def evaluate_numbers(
         parts = [activations(parts[0], decades, split, method, seed)]
     kernel = np.sum([_kernel(x, train, method.kernel) for x in parts], axis=0)
     losses = np.zeros(len(AGE_C_GRID))
-    for known, new in folds(np.zeros(len(train), dtype=np.intp), N_FOLDS, seed, groups[train]):
+    folds = make_folds(np.zeros(len(train), dtype=np.intp), N_FOLDS, seed, groups[train])
+    for known, new in (split_at(folds, fold) for fold in range(N_FOLDS)):
         for i, C in enumerate(AGE_C_GRID):
             ages = _ages(kernel, y, train[known], train[new], C)
             losses[i] += np.abs(ages - y[train[new]]).sum()

@@ -17,8 +17,8 @@ import numpy as np
 
 from midfea import MidFea
 from midfea.baselines.feature_svm import pixel_vector
-from midfea.baselines.linear_svm import Features
 from midfea.files import replacing
+from midfea.learning.head import Features
 from midfea.progress import track
 from midfea.reproduce.cache import content_key
 from midfea.reproduce.protocols import Indices

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from midfea.baselines.linear_svm import Features
 from midfea.files import replacing
+from midfea.learning.head import Features
 from midfea.progress import track
 from midfea.provenance import Row
 from midfea.reproduce.cache import content_key

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from midfea import MidFea
 from midfea.estimators.neuron_selectivity import NeuronSelectivity, selectivity_order
-from midfea.estimators.selective import centred
+from midfea.learning.ns_layer import centred
 from midfea.reproduce.figures import sets
 from midfea.view.style import COLOURS, mosaic, new_figure, save, show
 
@@ -41,7 +41,7 @@ def make(data: Path, output: Path, seed: int) -> list[Path]:
     maps = model.feature_maps(objects.images[shown])
     activations = layer.transform(centred(maps["features"][None], center))[0]
     order = selectivity_order(layer)
-    serves = layer.selectivity_.argmax(axis=1)[order]
+    serves = layer.class_responses_.argmax(axis=1)[order]
     figure = draw(maps, model.codebook_, activations[order], layer.classes_[serves])
     return save(figure, output, "flowchart")
 

@@ -31,7 +31,7 @@ from sklearn.decomposition import PCA
 
 from midfea import datasets, stages
 from midfea.estimators.neuron_selectivity import NeuronSelectivity, selectivity_order
-from midfea.estimators.selective import centred
+from midfea.learning.ns_layer import centred
 from midfea.progress import track
 from midfea.provenance import write_rows
 from midfea.view.style import COLOURS, new_figure, save, show
@@ -123,7 +123,7 @@ def faces(data: Path, output: Path, seed: int) -> list[Path]:
     people = np.unique(ar.person)
     neurons = learn_neurons(images[first], ar.person[first], len(people), seed)
     later = neurons.responses(images[~first])
-    serves = neurons.layer.selectivity_.argmax(axis=1)
+    serves = neurons.layer.class_responses_.argmax(axis=1)
     shown = [int(np.flatnonzero(serves == i)[0]) for i in range(len(people)) if (serves == i).any()]
     shown = shown[:: max(1, len(shown) // FACES_SHOWN)][:FACES_SHOWN]
     titles = []
@@ -157,7 +157,7 @@ def ages(data: Path, output: Path, seed: int) -> list[Path]:
     decade = (fgnet.target // YEARS).astype(int)
     train = fgnet.groups % 3 != 0
     neurons = learn_neurons(images[train], decade[train], 2 * len(np.unique(decade)), seed)
-    serves = neurons.layer.selectivity_.argmax(axis=1)
+    serves = neurons.layer.class_responses_.argmax(axis=1)
     order = selectivity_order(neurons.layer)
     shown = [int(order[serves[order] == d][0]) for d in np.unique(serves)]  # the most responsive
     titles = [f"{YEARS * d} to {YEARS * d + YEARS - 1} years" for d in serves[shown]]

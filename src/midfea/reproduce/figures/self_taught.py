@@ -18,8 +18,11 @@ from numpy.typing import NDArray
 from sklearn.decomposition import MiniBatchDictionaryLearning, sparse_encode
 from sklearn.exceptions import ConvergenceWarning
 
-from midfea.learning.svm import folds
-from midfea.pictures.images import read_image, resize, to_grey
+from midfea.learning.folds import make_folds
+from midfea.learning.folds import split as split_at
+from midfea.pictures.picture import to_grey
+from midfea.pictures.reading import read_image
+from midfea.pictures.resize import resize
 from midfea.progress import track
 from midfea.provenance import Row, write_rows
 from midfea.reproduce.evaluate import evaluate_classes
@@ -125,7 +128,7 @@ def learn_dictionary(faces: Faces, n_bases: int, n_pixels: int, seed: int) -> Fa
 
 def choose_penalty(faces: Faces, people: NDArray[Any], dictionary: Faces, seed: int) -> float:
     """The penalty with the best accuracy on a third of the faces, learned from the others."""
-    split = folds(np.unique(people, return_inverse=True)[1], 3, seed)[0]
+    split = split_at(make_folds(np.unique(people, return_inverse=True)[1], 3, seed), 0)
 
     def validation_accuracy(penalty: float) -> float:
         codes = sparse_codes(faces, dictionary, penalty)
