@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from common import make_parser, some_of_each
+from common import make_parser
 from midfea import MidFeaClassifier
 from midfea.learning.network.settings import NetworkSettings
 from midfea.parallel import linear_algebra_threads
@@ -41,7 +41,7 @@ METHODS: dict[str, dict[str, Any]] = {
     "paper": {"preset": "paper"},
 }
 CHOSEN = {"floor": 0.0, "partition": "overlapping pyramid"}  # as "auto" chooses on Caltech-101
-N_PER_TURN = 10  # images
+N_PER_TURN, N_PER_CLASS = 10, 3  # images timed in a turn, and learned from
 
 
 def main() -> None:
@@ -50,9 +50,10 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", choices=METHODS, default=list(METHODS))
     given = parser.parse_args()
     data = PROTOCOLS["caltech101"].load(given.data)
-    known = some_of_each(np.unique(data.target, return_inverse=True)[1], 3, 0)
-    others = np.setdiff1d(np.arange(len(data.target)), known)
-    asked = np.random.RandomState(0).permutation(others)[: given.images]
+    order = np.random.RandomState(0).permutation(len(data.target))
+    parts = [order[data.target[order] == label] for label in np.unique(data.target)]
+    known = np.concatenate([part[:N_PER_CLASS] for part in parts])
+    asked = order[~np.isin(order, known)][: given.images]
     models = {}
     with progress_bars():
         for name in track(given.only, "learning", len(given.only)):

@@ -16,12 +16,13 @@ from midfea.reproduce.protocols import PROTOCOLS
 CLASSES_INSIDE = {"caltech101": "caltech101/101_ObjectCategories"}  # the folder that holds the classes
 
 
-def make_parser(doc: str) -> argparse.ArgumentParser:
+def make_parser(doc: str, needs_data: bool = True) -> argparse.ArgumentParser:
     """With --data, the folder that holds the data sets' folders; $MIDFEA_DATA if it is not given."""
     parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawTextHelpFormatter)
     known = os.environ.get("MIDFEA_DATA")
     help = "folder of the data sets (default: $MIDFEA_DATA)"
-    parser.add_argument("--data", type=Path, metavar="DIR", default=known, required=not known, help=help)
+    needed = needs_data and not known
+    parser.add_argument("--data", type=Path, metavar="DIR", default=known, required=needed, help=help)
     return parser
 
 

@@ -8,8 +8,8 @@ Same splits and same cores for all, training time included. The convnet is that 
 ("convnet, relit" if asked for). "best, ..." is the final system with a part removed: `--only ablation`
 runs all of them; "fast, with neurons" has the NS layer. `--per-class` learns from so many images of each
 class, the rest of the training part unseen; `--at-most` bounds the test images of a class; `--rows`
-prints and draws what was measured before, such as benchmarks/accuracy.json. Needs torch; SIFT needs OpenCV, LBP
-scikit-image and scattering an interpreter with kymatio; what is missing is left out with a message.
+prints and draws what was measured before, such as benchmarks/accuracy.json. Needs torch; SIFT needs
+OpenCV, LBP scikit-image and scattering an interpreter with kymatio; what is missing is left out.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import argparse
 import itertools
 import json
 import os
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -196,7 +197,7 @@ def measure(model: Any, data: Any, train: Any, test: Any) -> Row:
 
 
 def main() -> None:
-    parser = make_parser(__doc__)
+    parser = make_parser(__doc__, needs_data="--rows" not in sys.argv)
     parser.add_argument("--rows", type=Path, help="measure nothing, print and draw these rows")
     parser.add_argument("--set", choices=SETS, default="sign_digits", dest="name")
     parser.add_argument("--splits", type=int, default=1)
