@@ -250,6 +250,7 @@ def test_results_page(tmp_path):
     ("mean", "std", "trials", "metric", "expected"),
     [
         (94.3, 0.5, 3, "accuracy", "+1.00, above"),
+        (94.3, 0.0, 1, "accuracy", "+1.00, one trial"),
         (92.0, 0.5, 3, "accuracy", "-1.30, below"),
         (93.0, 0.5, 3, "accuracy", "-0.30, within one deviation"),
         (95.0, 10.0, 100, "MAE (years)", "+1.70, above (worse)"),

@@ -70,6 +70,8 @@ def verdict(row: Row) -> str:
     if row["paper"] is None:
         return ""
     difference, is_error = row["mean"] - row["paper"], row["metric"].startswith("MAE")
+    if row["trials"] == 1:
+        return f"{difference:+.2f}, one trial"
     deviation = row["std"] / row["trials"] ** 0.5 if is_error else row["std"]
     if abs(difference) <= deviation:
         return f"{difference:+.2f}, within one deviation"
