@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -73,7 +74,7 @@ def learning(greys: list[np.ndarray], y: np.ndarray, device: str) -> None:
         model.fit(greys[:10])  # compiles
         say(
             f"filters and 1000 words, {name}",
-            once(lambda: model.fit(greys)),
+            once(partial(model.fit, greys)),
             "s",
             f"{len(greys)} images",
         )
