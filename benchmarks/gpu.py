@@ -70,7 +70,7 @@ def read(files: list[str], n_threads: int) -> list[np.ndarray]:
     images = Images(files)
     with ThreadPoolExecutor(n_threads) as threads:
         indices = range(len(images))
-        return list(threads.map(lambda i: images.picture(i, SIDE).grey, indices, chunksize=8))
+        return list(threads.map(lambda i: images.picture(i, SIDE, 1).grey, indices, chunksize=8))
 
 
 def ceilings() -> tuple[float, float]:
