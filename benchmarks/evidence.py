@@ -2,7 +2,7 @@
 
 python benchmarks/evidence.py [--n-per-class 120] [--size 150] [--preset fast] [--floor 0.5] [--seed 0]
 
-Half of the images train. For each rightly answered image of the other half: the share of the positive
+Half of the images train. For each correctly predicted image of the other half: the share of the positive
 evidence that lies in the defect's box, the box's share of the area, and how many times larger the first
 is. No map can reach more than 1 / area times; the mean of that is printed too. The size is the one in
 which models see photos. Maps do not cover a fine-tuned network, so that none is trained. Without
@@ -33,23 +33,23 @@ def main() -> None:
     known, new = train_test_split(
         np.arange(len(data.target)), test_size=0.5, stratify=data.target, random_state=options.seed
     )
-    settings = {"preset": options.preset, "finetune": False, "C": "cv", "random_state": options.seed}
+    settings = {"preset": options.preset, "finetune": False, "C": "auto", "random_state": options.seed}
     if options.floor is not None:
         settings["floor"] = options.floor
     model = MidFeaClassifier(**settings)
     with progress_bars():
         model.fit(data.images[known], data.target[known])
-        right = new[model.predict(data.images[new]) == data.target[new]]
-        work = track(right, "explaining", len(right))
+        correct = new[model.predict(data.images[new]) == data.target[new]]
+        work = track(correct, "explaining", len(correct))
         shares = np.array([share_in_box(model, data.images[i], data.boxes[i]) for i in work])
-    y0, x0, y1, x1 = data.boxes[right].T
+    y0, x0, y1, x1 = data.boxes[correct].T
     areas = (y1 - y0) * (x1 - x0) / options.size**2
-    print(f"{options.preset}, {len(known)} images to learn from, C={model.C_:g}, "
-          f"floor={model.settings_['floor']:g}: "
-          f"{len(right)} of {len(new)} new ones answered rightly")  # fmt: skip
+    print(f"{options.preset}, {len(known)} images to learn from, C={model.head_.C:g}, "
+          f"floor={model.extractor_.chain.floor:g}: "
+          f"{len(correct)} of {len(new)} new ones correct")  # fmt: skip
     print(f"{'':12}{'images':>8}{'evidence in box':>20}{'area of box':>18}{'times':>16}{'possible':>10}")
-    kinds = {"all": np.full(len(right), True)}
-    kinds |= {name: data.target[right] == k for k, name in enumerate(data.target_names)}
+    kinds = {"all": np.full(len(correct), True)}
+    kinds |= {name: data.target[correct] == k for k, name in enumerate(data.target_names)}
     for name, of_kind in kinds.items():
         share, area = shares[of_kind], areas[of_kind]
         columns = f"{spread(share):>20}{spread(area):>18}{spread(share / area):>16}"

@@ -1,9 +1,9 @@
 """Exported models beside the library: the same answers? And how long does an image take?
 
-    python benchmarks/exported.py --data FOLDER [--only fast best | --every] [--engines]
+    python benchmarks/exported.py --data DIR [--set sign_digits] [--only fast best | --every] [--engines]
 
-FOLDER holds one folder of images for each class. 200 images train each model; 200 others, cut and
-enlarged at random so that their sizes differ, are classified by the library and by onnxruntime, on one
+200 images train each model; 200 others, cut and
+enlarged at random so that their sizes differ, are answered by the library and by onnxruntime, on one
 thread each. "other" counts images whose probabilities differ by more than 1e-4; "engines", slow, those
 on which the library's own engines, cpu and reference, differ so: where two words are equally near to a
 descriptor, to what float32 can tell, only cpu decides exactly. `--every` is every encoding with every
@@ -12,7 +12,6 @@ partition and projection, with neurons and without, on few words.
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import tempfile
 import time
@@ -24,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from common import add_set, class_folder, make_parser
 from midfea import MidFeaClassifier
 from midfea.datasets.folder import find_images
 from midfea.export import write_onnx
@@ -63,16 +63,14 @@ EVERY: dict[str, dict[str, Any]] = {
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--data", type=Path, required=True)
+    parser = make_parser(__doc__)
+    add_set(parser)
     parser.add_argument("--only", nargs="+", choices=SETTINGS, default=list(SETTINGS))
     parser.add_argument("--every", action="store_true")
     parser.add_argument("--engines", action="store_true", help="compare the library's engines too")
     given = parser.parse_args()
     rng = np.random.RandomState(0)
-    paths = find_images([given.data])
+    paths = find_images([class_folder(given)])
     paths = [paths[i] for i in rng.permutation(len(paths))[:400]]
     known, labels = paths[:200], [path.parent.name for path in paths[:200]]
     mixed = [cut(path, rng) for path in paths[200:]]
@@ -100,11 +98,11 @@ def compare(model: MidFeaClassifier, images: list[NDArray[np.uint8]], with_engin
         exported = OnnxClassifier(path, n_jobs=1)
     model.n_jobs = 1
     answers, times = [], []
-    for predictor in (model, exported):
-        predictor.predict_proba(images[:1])
-        begun = time.perf_counter()
-        answers.append(predictor.predict_proba(images))
-        times.append((time.perf_counter() - begun) / len(images))
+    for classifier in (model, exported):
+        classifier.predict_proba(images[:1])
+        started = time.perf_counter()
+        answers.append(classifier.predict_proba(images))
+        times.append((time.perf_counter() - started) / len(images))
     engines = "-"
     if with_engines:
         reference = copy(model).set_params(engine="reference", n_jobs=None)

@@ -1,15 +1,12 @@
-"""The small convnet that one could train instead, and the sets on which pareto.py has it beside ours.
+"""The small convnet that one could train instead, for pareto.py. Needs torch.
 
-The rival: five convolutions (32-64-64-128-128) with batch norm on 64x64 grey pixels; random shifts,
-scales, turns and, if that is better on a held-out quarter of the training images, mirroring; AdamW, one
-cycle. Its copies may also be relit and, if images are few, be changed more, as our network's are. Needs
-torch.
+Five convolutions (32-64-64-128-128) with batch norm on 64x64 grey pixels; random shifts, scales,
+rotations and, if that is better on a quarter of the training images held out, mirroring; AdamW, one
+cycle. Its images may also be relit and, if they are few, be changed more, as our network's are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,20 +14,18 @@ import torch
 import torch.nn.functional as functional
 from torch import nn
 
-from midfea.datasets import load_folder
-from midfea.estimators.finetuned import MOST_MOVED, how_changed
-from midfea.learning.network.model import standard
-from midfea.learning.network.training import BATCH, augmented, relit
-from midfea.learning.svm import folds
+from midfea.learning.folds import make_folds, split
+from midfea.learning.network.augmentation import moved, relit
+from midfea.learning.network.model import squares_of, standard
+from midfea.learning.network.settings import NetworkSettings
+from midfea.pictures.images import Images, Pictures
 from midfea.progress import track
-from midfea.reproduce.protocols import PROTOCOLS
 
-# Images, class numbers, splits, and what images share that no test image has (None: nothing).
-Set = tuple[Any, Any, list[Any], Any]
-
-RATE = 5e-3
-LEAST, EACH = 40_000, 20  # copies seen, in all and of each image
+SETTINGS = NetworkSettings()  # how our network's images are changed
+LEARNING_RATE = 5e-3
+MIN_IMAGES_SEEN, IMAGES_SEEN_PER_IMAGE = 40_000, 20
 CHANNELS = (32, 64, 64, 128, 128)
+MAX_MOVES = 1.5  # as our network's
 
 
 def convnet(n_classes: int) -> nn.Module:
@@ -45,16 +40,17 @@ def convnet(n_classes: int) -> nn.Module:
 
 
 def train_convnet(images: Any, y: Any, n_seen: int, mirror: bool, change: float, what: str) -> nn.Module:
-    """`change`: how much copies are changed, as our network's are; 0: not relit."""
+    """`change`: how much images are changed, as our network's are; 0: not relit."""
     torch.manual_seed(0)
-    net, steps = convnet(int(y.max()) + 1).to(images.device).train(), n_seen // BATCH
-    optimizer = torch.optim.AdamW(net.parameters(), lr=RATE, weight_decay=1e-4)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, RATE, steps, pct_start=0.2)
+    steps = n_seen // SETTINGS.batch_size
+    net = convnet(int(y.max()) + 1).to(images.device).train()
+    optimizer = torch.optim.AdamW(net.parameters(), lr=LEARNING_RATE, weight_decay=1e-4)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, LEARNING_RATE, steps, pct_start=0.2)
     for _ in track(range(steps), what, steps):
-        chosen = torch.randint(len(images), (BATCH,))
-        copies = augmented(images[chosen], mirror, moves=min(max(change, 1.0), MOST_MOVED))
-        scores = net(standard(relit(copies, light=change)))
-        loss = functional.cross_entropy(scores, y[chosen], label_smoothing=0.1)
+        chosen = torch.randint(len(images), (SETTINGS.batch_size,))
+        augmented = moved(images[chosen], mirror, moves=min(max(change, 1.0), MAX_MOVES))
+        augmented = relit(augmented, lighting=change * SETTINGS.lighting)
+        loss = functional.cross_entropy(net(standard(augmented)), y[chosen], label_smoothing=0.1)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
@@ -62,60 +58,39 @@ def train_convnet(images: Any, y: Any, n_seen: int, mirror: bool, change: float,
     return net.eval()
 
 
-def run_convnet(
-    images: Any, y: Any, train: Any, device: str = "cpu", light: bool = False
-) -> Callable[[Any], Any]:
-    """Trained; a function from test images to answers. Mirroring is chosen on a quarter held out."""
-    pixels = torch.as_tensor(images.astype(np.float32), device=device)[:, None]
-    labels = torch.as_tensor(y, device=device).long()
-    n_seen = max(LEAST, EACH * len(train))
-    change = how_changed(len(train) / len(np.unique(y[train]))) if light else 0.0
-    parts = folds(y[train], 4, 0)
-    right = [0, 0] if not parts else []  # one image of each class: nothing to choose with
-    for mirror in (False, True) if parts else ():
-        known, held_out = (train[part] for part in parts[0])
-        trial = n_seen // 3, mirror, change, "convnet, trial"
-        net = train_convnet(pixels[known], labels[known], *trial)
+class Convnet:
+    """`fit` and `predict` of images, as a classifier has them."""
+
+    def __init__(self, device: str = "cpu", light: bool = False) -> None:
+        self.device, self.light = device, light
+
+    def fit(self, images: Any, y: Any, groups: Any = None) -> Convnet:
+        pixels = self._pixels(images)
+        self.classes_, numbers = np.unique(y, return_inverse=True)
+        labels = torch.as_tensor(numbers, device=self.device).long()
+        n_seen = max(MIN_IMAGES_SEEN, IMAGES_SEEN_PER_IMAGE * len(numbers))
+        change = SETTINGS.change(len(numbers) / len(self.classes_)) if self.light else 0.0
+        folds = make_folds(numbers, SETTINGS.n_folds, 0)
+        correct = {False: 0, True: 0}
+        for mirror in correct if (folds >= 0).any() else ():  # one image of each class: no choice
+            known, new = split(folds, 0)
+            net = train_convnet(
+                pixels[known], labels[known], n_seen // 3, mirror, change, "convnet, trial"
+            )
+            with torch.no_grad():
+                predicted = net(standard(pixels[new])).argmax(dim=1)
+            correct[mirror] = int((predicted == labels[new]).sum())
+        mirror = correct[True] > correct[False]
+        self.net_ = train_convnet(pixels, labels, n_seen, mirror, change, "convnet")
+        return self
+
+    def predict(self, images: Any) -> Any:
         with torch.no_grad():
-            found = net(standard(pixels[held_out])).argmax(dim=1)
-        right.append(int((found == labels[held_out]).sum()))
-    net = train_convnet(pixels[train], labels[train], n_seen, right[1] > right[0], change, "convnet")
+            parts = standard(self._pixels(images)).split(256)
+            numbers = torch.cat([self.net_(part).argmax(dim=1).cpu() for part in parts]).numpy()
+        return self.classes_[numbers]
 
-    def answer(test: Any) -> Any:
-        with torch.no_grad():
-            parts = standard(pixels[test]).split(256)
-            return torch.cat([net(part).argmax(dim=1).cpu() for part in parts]).numpy()
-
-    return answer
-
-
-def per_class(answers: Any, y: Any) -> float:
-    return 100 * float(np.mean([(answers[y == c] == c).mean() for c in np.unique(y)]))
-
-
-def sign_digits(data: Path, splits: int) -> Set:
-    """Half of each class for training."""
-    found = load_folder(data / "sign_digits")
-    y = np.unique(found.target, return_inverse=True)[1]
-    made = []
-    for seed in range(splits):
-        rng = np.random.RandomState(seed)
-        shuffled = [rng.permutation(np.flatnonzero(y == c)) for c in np.unique(y)]
-        halves = [(part[: len(part) // 2], part[len(part) // 2 :]) for part in shuffled]
-        made.append(tuple(np.sort(np.concatenate(side)) for side in zip(*halves, strict=True)))
-    return found.images, y, made, None
-
-
-def of_protocol(name: str) -> Callable[[Path, int], Set]:
-    def load(data: Path, splits: int) -> Set:
-        protocol = PROTOCOLS[name]
-        bunch = protocol.load(data)
-        y = np.unique(bunch.target, return_inverse=True)[1]
-        groups = np.asarray(bunch.person) if protocol.person_folds else None
-        return bunch.images, y, protocol.splits(bunch, splits, 0), groups
-
-    return load
-
-
-SETS = {"sign-digits": sign_digits}
-SETS |= {name: of_protocol(name) for name in ("ar-face", "ar-gender", "yale-b", "caltech101")}
+    def _pixels(self, images: Any) -> Any:
+        pictures = Pictures(Images(images), None, 1, False)
+        grey = np.stack([squares_of(pictures[i])[:1] for i in range(len(pictures))])
+        return torch.as_tensor(grey, device=self.device)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from midfea.bench.scattering import ONE_THREAD
-from midfea.pictures.images import resize
+from midfea.pictures.resize import resize
 from midfea.pictures.thumbnails import eight_bits
 from midfea.stages import unit_length
 
@@ -27,8 +27,8 @@ import numpy
 from kymatio.numpy import Scattering2D
 
 transform = Scattering2D(J={J}, shape=({SIDE}, {SIDE}))
-while found := sys.stdin.buffer.read({SIDE**2}):
-    image = numpy.frombuffer(found, numpy.uint8).reshape({SIDE}, {SIDE}).astype(numpy.float32) / 255
+while pixels := sys.stdin.buffer.read({SIDE**2}):
+    image = numpy.frombuffer(pixels, numpy.uint8).reshape({SIDE}, {SIDE}).astype(numpy.float32) / 255
     sys.stdout.buffer.write(transform(image).astype(numpy.float32).tobytes())
     sys.stdout.buffer.flush()
 """
@@ -36,20 +36,20 @@ while found := sys.stdin.buffer.read({SIDE**2}):
 
 def scattering(python: str) -> Callable[[list[Any], int], Callable[[Any], Any]]:
     """Makes a function from an image to the logarithms of its coefficients, less their means."""
-    mine = threading.local()
+    own = threading.local()
 
     def coefficients(image: Any) -> Any:
-        if not hasattr(mine, "process"):
-            mine.process = subprocess.Popen(
+        if not hasattr(own, "process"):
+            own.process = subprocess.Popen(
                 [python, "-W", "ignore", "-c", PROCESS],
                 env=os.environ | ONE_THREAD,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
             )
-        mine.process.stdin.write(eight_bits(resize(image, (SIDE, SIDE))).tobytes())
-        mine.process.stdin.flush()
-        found = np.frombuffer(mine.process.stdout.read(4 * int(np.prod(SHAPE))), np.float32)
-        return np.log(found + 1e-3)
+        own.process.stdin.write(eight_bits(resize(image, (SIDE, SIDE))).tobytes())
+        own.process.stdin.flush()
+        numbers = np.frombuffer(own.process.stdout.read(4 * int(np.prod(SHAPE))), np.float32)
+        return np.log(numbers + 1e-3)
 
     def make(images: list[Any], seed: int) -> Callable[[Any], Any]:
         mean = np.mean([coefficients(image) for image in images[:: max(1, len(images) // 100)]], axis=0)

@@ -1,14 +1,14 @@
 """`midfea serve`: how long teaching takes, what fifty clients at once see, what kill -9 leaves.
 
-    python benchmarks/serve.py FOLDER [--only teach|load|kill] [--seconds 60] [--kills 20]
+    python benchmarks/serve.py --data DIR [--set sign_digits] [--only teach|load|kill] [--seconds 60]
+        [--kills 20]
 
-FOLDER has one folder of images for each class (sign_digits: 2,062 photographs of ten hand signs). All is
-done over HTTP on the loopback address, with a server in a process of its own.
+sign_digits: 2,062 photographs of ten hand signs. All is done over HTTP on the loopback address, with a
+server in a process of its own.
 """
 
 from __future__ import annotations
 
-import argparse
 import http.client
 import io
 import json
@@ -26,6 +26,7 @@ import numpy as np
 from PIL import Image, ImageOps
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+from common import add_set, class_folder, make_parser
 from serving import Server, id_of, teach_and_kill
 
 BATCH = 40  # files in a request, as the page sends them
@@ -34,17 +35,18 @@ MORE = 20  # images added before training again
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("folder", type=Path)
+    parser = make_parser(__doc__)
+    add_set(parser)
     parser.add_argument("--only", choices=("teach", "load", "kill"))
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--kills", type=int, default=20)
     asked = parser.parse_args()
+    folder = class_folder(asked)
     with tempfile.TemporaryDirectory() as scratch:
         if asked.only in (None, "teach"):
-            teach(asked.folder, Path(scratch) / "teach")
+            teach(folder, Path(scratch) / "teach")
         if asked.only in (None, "load"):
-            load(asked.folder, Path(scratch) / "load", asked.seconds)
+            load(folder, Path(scratch) / "load", asked.seconds)
         if asked.only in (None, "kill"):
             n_images, n_training = teach_and_kill(Path(scratch) / "kill", asked.kills, 7, print)
             print(
@@ -54,7 +56,7 @@ def main() -> None:
 
 
 def teach(folder: Path, workspace: Path) -> None:
-    """A folder dropped, taught; some images more, taught again; answers with evidence."""
+    """Upload a folder and train; add images and train again; ask for answers with evidence."""
     photos = {c.name: sorted(c.iterdir()) for c in sorted(folder.iterdir()) if c.is_dir()}
     with Server(workspace) as server:
         begun = time.perf_counter()
@@ -68,7 +70,7 @@ def teach(folder: Path, workspace: Path) -> None:
         model = server.state()["model"]
         accuracy = model["accuracy"]
         print(
-            f"{model['images']} images sent in {sent:.1f} s, taught in {taught:.1f} s in all, accuracy "
+            f"{model['images']} images sent in {sent:.1f} s, trained in {taught:.1f} s in all, accuracy "
             f"{accuracy['value']:.1%} ({accuracy['low']:.1%} to {accuracy['high']:.1%})"
         )
         label, paths = next(iter(photos.items()))
@@ -128,9 +130,9 @@ def load(folder: Path, workspace: Path, seconds: float) -> None:
         watcher.join()
         time.sleep(2)
         after = server.memory()
-        there = server.all_images()
+        stored = server.all_images()
         accepted = {id: label for client in clients for id, label in client.accepted.items()}
-        lost = sum(there.get(id) != label for id, label in accepted.items())
+        lost = sum(stored.get(id) != label for id, label in accepted.items())
         times = np.array([t for client in clients for t in client.times])
         failures = [failure for client in clients for failure in client.failures]
         alive = server.process.poll() is None and server.client.get("/api/state").status_code == 200
@@ -140,7 +142,7 @@ def load(folder: Path, workspace: Path, seconds: float) -> None:
         f"({len(times) / seconds:.0f} a second), p50 {1e3 * np.percentile(times, 50):.0f} ms, p95 "
         f"{1e3 * np.percentile(times, 95):.0f} ms; {n_bad} bad requests refused; unexpected answers "
         f"{len(failures)}, labels lost {lost}, images that nobody sent "
-        f"{len(set(there) - set(accepted))}; server {'alive' if alive else 'dead'}"
+        f"{len(set(stored) - set(accepted))}; server {'alive' if alive else 'dead'}"
     )
     print(
         f"memory {before:.0f} MB after the first seconds, {most:.0f} MB at most, {after:.0f} MB at the "

@@ -38,8 +38,8 @@ def main() -> None:
                 begun = time.perf_counter()
                 subprocess.run([sys.executable, *arguments], check=True, capture_output=True)
                 times[name].append(time.perf_counter() - begun)
-    for name, found in times.items():
-        print(f"{name:28} {np.median(found[1:]):.2f} s")
+    for name, seconds in times.items():
+        print(f"{name:28} {np.median(seconds[1:]):.2f} s")
     ratio = np.median(times["midfea predict, one image"][1:]) / np.median(
         times["import sklearn.svm, numba"][1:]
     )

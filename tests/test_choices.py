@@ -80,9 +80,7 @@ def test_images_of_things_in_place_are_hardly_moved(monkeypatch, in_place):
     from midfea.learning.network import training
 
     augment, moves = training.augment, set()
-    monkeypatch.setattr(
-        training, "augment", lambda *given: moves.add(given[1].moves) or augment(*given)
-    )
+    monkeypatch.setattr(training, "augment", lambda *given: moves.add(given[1].moves) or augment(*given))
     model = MidFeaClassifier(**SMALL, finetune=True, network=FEW_STEPS)
     model.fit(*(crosses(7, 3) if in_place else crosses(10, 5)))
     assert moves == {CHANGE_IN_PLACE if in_place else 1.0}

@@ -227,9 +227,7 @@ def test_one_image_of_each_class(surfaces):
     """Nothing can be held out; the linear head counts all the same."""
     pytest.importorskip("torch")
     first = np.unique(surfaces.target, return_index=True)[1]
-    model = MidFeaClassifier(
-        preset="fast", n_words=30, random_state=0, finetune=True, network=FEW_STEPS
-    )
+    model = MidFeaClassifier(preset="fast", n_words=30, random_state=0, finetune=True, network=FEW_STEPS)
     model.fit([surfaces.images[i] for i in first], surfaces.target[first])
     by_head = SINGLE_IMAGE_WEIGHT * len(first) ** 2
     np.testing.assert_allclose(model.network_.weights, [by_head, 0.5, 0.5])
@@ -248,9 +246,7 @@ def test_the_network_needs_no_torch_to_run(surfaces, n_planes, aligned):
     rng = np.random.RandomState(0)
     squares = rng.randint(256, size=(12, n_planes, 64, 64)).astype(np.float32)
     squares[:, 0] = surfaces.images[:12]
-    start = Start(
-        rng.normal(size=(6, 7, 7)).astype(np.float32), rng.rand(30, 96).astype(np.float32)
-    )
+    start = Start(rng.normal(size=(6, 7, 7)).astype(np.float32), rng.rand(30, 96).astype(np.float32))
     module = NetworkModule(start, n_planes, 4, aligned, NetworkSettings())
     for name in ("pixels", "colours", "second", "third", "fourth"):
         layer = getattr(module, f"{name}_norm")
@@ -400,9 +396,7 @@ def test_two_classes(surfaces):
     pytest.importorskip("torch")
     two = np.isin(surfaces.target, np.unique(surfaces.target)[:2])
     images = [image for image, chosen in zip(surfaces.images, two, strict=True) if chosen]
-    model = MidFeaClassifier(
-        preset="fast", n_words=30, random_state=0, finetune=True, network=FEW_STEPS
-    )
+    model = MidFeaClassifier(preset="fast", n_words=30, random_state=0, finetune=True, network=FEW_STEPS)
     model.fit(images, np.asarray(surfaces.target)[two])
     decisions = model.decision_function(images)
     assert decisions.shape == (len(images),)

@@ -2,16 +2,16 @@
 
 import numpy as np
 import pytest
+from midfea.learning.selectivity.fit import Settings, make_start, rounds
+from midfea.learning.selectivity.updates import Weights, objective_terms
 from PIL import Image
 
 from midfea import MidFea, MidFeaClassifier
-from midfea.estimators.choices import choose
-from midfea.estimators.selective import centred
-from midfea.learning.selectivity.objective import Weights, objective_terms
+from midfea.engines import EngineSettings
+from midfea.learning.choices import Trials
+from midfea.learning.ns_layer import centred
 from midfea.learning.selectivity.per_class import class_blocks
-from midfea.learning.selectivity.rounds import Settings, rounds
-from midfea.learning.selectivity.start import make_start
-from midfea.pictures.images import Images
+from midfea.pictures.images import Images, Pictures
 
 pytestmark = pytest.mark.data
 PAPER_FACES = {"n_words": 500, "partition": (3, 3), "projection": None}
@@ -23,7 +23,7 @@ def say(capsys, line):
 
 
 def test_ar_faces_session_1_to_session_2(data_dir, capsys):
-    """ar/M-001-01.png: sex, person, view; views 1 to 7 are session 1, 14 to 20 session 2."""
+    """ar/M-001-01.png: gender, person, view; views 1 to 7 are session 1, 14 to 20 session 2."""
     paths = np.array(sorted((data_dir / "ar").glob("*.png")))
     people = np.array([path.name[:5] for path in paths])
     first = np.array([int(path.name[6:8]) <= 7 for path in paths])
@@ -38,23 +38,25 @@ def test_ar_faces_session_1_to_session_2(data_dir, capsys):
 
 
 def test_settings_that_suit(data_dir):
-    """Aligned faces want many cells and no floor, hands on a flat ground a floor.
-
-    Cells are all the same to hands (held-out losses 0.29 and 0.30, 0.26 and 0.24, 0.32 and 0.31).
-    """
+    """Aligned faces want many cells and no floor, sign digits on a flat ground a floor."""
     faces = sorted((data_dir / "ar").glob("*-0[1-7].png"))
-    hands = sorted((data_dir / "sign_digits").glob("*/*"))[::4]
-    found = []
-    for images, y, groups in (
-        (faces, [path.name[0] for path in faces], np.array([path.name[:5] for path in faces])),  # sexes
+    digits = sorted((data_dir / "sign_digits").glob("*/*"))[::4]
+    settings = MidFeaClassifier(preset="fast").chain_settings()
+    choices = []
+    for images, labels, people in (
+        (faces, [path.name[0] for path in faces], [path.name[:5] for path in faces]),  # gender
         (faces, [path.name[:5] for path in faces], None),
-        (hands, [path.parent.name for path in hands], None),
+        (digits, [path.parent.name for path in digits], None),
     ):
-        model = MidFeaClassifier(preset="fast", random_state=0)
-        found.append(choose(model, Images(images), np.unique(y, return_inverse=True)[1], groups))
-    aligned = {"floor": 0.0, "partition": (6, 6)}
-    assert found[:2] == [(aligned, False), (aligned, True)]  # the same people, seen again, lie in place
-    assert found[2].settings["floor"] == 0.5 and not found[2].in_place
+        y = np.unique(labels, return_inverse=True)[1]
+        groups = None if people is None else np.unique(people, return_inverse=True)[1]
+        pictures = Pictures(Images(images), settings.max_side)
+        choices.append(Trials(pictures, y, groups, EngineSettings(), 2, 0).choose(settings))
+    for choice in choices[:2]:
+        assert (choice.settings.floor, choice.settings.partition) == (0.0, (6, 6))
+    # The same people, seen again, lie in place.
+    assert [choice.in_place for choice in choices] == [False, True, False]
+    assert choices[2].settings.floor == 0.5
 
 
 @pytest.mark.parametrize("name", ["ar", "caltech101"])
@@ -103,7 +105,7 @@ def test_extended_yale_b_half_and_half(data_dir, capsys):
         for person in np.unique(people):
             members = rng.permutation(np.flatnonzero(people == person))
             train[members[: len(members) // 2]] = True
-        # Signed responses, as in `reproduce yale-b`: chosen there on held-out parts of training images.
+        # Signed responses, as in `reproduce yale-b`, where validation chose them.
         model = MidFeaClassifier(**PAPER_FACES, rectify=False, random_state=seed)
         model.fit(images[train], people[train])
         accuracies.append(model.score(images[~train], people[~train]))

@@ -1,6 +1,8 @@
 """The paper's protocols: splits, evaluation, keeping finished work, and the command."""
 
 import json
+import subprocess
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,21 +16,24 @@ from midfea.baselines.local_features import hog_maps, sift_maps
 from midfea.cli.reproduce import PROTOCOL_HELP
 from midfea.datasets import load_surfaces
 from midfea.progress import reporting_to
-from midfea.reproduce.claims import LIGHTS, _outline, _ratio, _share
+from midfea.provenance import about, write_rows
+from midfea.reproduce.cache import code_key, content_key
+from midfea.reproduce.claims import LIGHTS, attention_share, face_outline, light_ratio
 from midfea.reproduce.evaluate import evaluate_classes, evaluate_numbers
-from midfea.reproduce.features import content_key, span_features
+from midfea.reproduce.features import span_features
 from midfea.reproduce.protocols import (
     PROTOCOLS,
     Method,
     Protocol,
-    _first_25,
-    _groups_of_people,
-    _sessions,
-    _thirty_per_class,
+    first_25,
+    groups_of_people,
+    sessions,
+    thirty_per_class,
 )
-from midfea.reproduce.results import results_page
+from midfea.reproduce.results import results_page, verdict
 from midfea.reproduce.run import run_protocol
 
+ROOT = Path(__file__).resolve().parents[1]
 SMALL = {"n_words": 60, "projection": None, "floor": 0.5, "n_samples": 5000}
 
 
@@ -54,22 +59,22 @@ def protocol():
 
 def test_thirty_of_each_class_and_the_rest():
     data = Bunch(target=np.repeat(["a", "b", "c"], [31, 40, 100]))
-    (train, test), (other, _) = _thirty_per_class(data, 2, seed=0)
+    (train, test), (other, _) = thirty_per_class(data, 2, seed=0)
     assert np.unique(data.target[train], return_counts=True)[1].tolist() == [30, 30, 30]
     assert sorted([*train, *test]) == list(range(171))
     assert train.tolist() != other.tolist()
-    assert _thirty_per_class(data, 1, seed=1)[0][0].tolist() == other.tolist()
+    assert thirty_per_class(data, 1, seed=1)[0][0].tolist() == other.tolist()
 
 
 def test_fixed_splits():
     data = Bunch(session=np.array([1, 2, 1]), person=np.array(["M-001", "M-026", "W-025"]))
-    assert [part.tolist() for part in _sessions(data, 2, 0)[1]] == [[0, 2], [1]]
-    assert [part.tolist() for part in _first_25(data, 1, 0)[0]] == [[0, 2], [1]]
+    assert [part.tolist() for part in sessions(data, 2, 0)[1]] == [[0, 2], [1]]
+    assert [part.tolist() for part in first_25(data, 1, 0)[0]] == [[0, 2], [1]]
 
 
 def test_groups_of_people_are_tested_once_each():
     data = Bunch(groups=np.repeat(np.arange(20), 3))
-    parts = _groups_of_people(data, 1, 0)
+    parts = groups_of_people(data, 1, 0)
     for train, test in parts:
         assert not set(data.groups[train]) & set(data.groups[test])
     assert sorted(np.concatenate([test for _, test in parts])) == list(range(60))
@@ -101,16 +106,30 @@ def test_content_key_tells_contents_apart():
     assert content_key([a, b], {"x": 1, "y": 2}) == content_key([a, b], {"y": 2, "x": 1})
 
 
+def test_content_key_changes_with_the_code(tmp_path, monkeypatch):
+    """Numbers of another code are not found again."""
+    before, key = code_key(), content_key("a")
+    package = tmp_path / "midfea"
+    (package / "stages").mkdir(parents=True)
+    (package / "stages" / "new.py").write_text("x = 1")
+    monkeypatch.setattr("midfea.reproduce.cache.__file__", str(package / "reproduce" / "cache.py"))
+    code_key.cache_clear()
+    try:
+        assert code_key() != before and content_key("a") != key
+    finally:
+        code_key.cache_clear()
+
+
 def test_both_accuracies():
-    """Class a, 8 tests, all right; class b, 2 tests, none right: 50 and 80 percent."""
+    """Class a: 8 tests, all correct; class b: 2 tests, none correct. 50 and 80 percent."""
     x = np.array([[0.0]] * 6 + [[1.0]] * 6 + [[0.0]] * 10, dtype=np.float32)
     y = np.array(["a"] * 6 + ["b"] * 6 + ["a"] * 8 + ["b"] * 2)
     split = (np.arange(12), np.arange(12, 22))
-    found = evaluate_classes(x, y, None, split, Method("x"), 0, most_tested=2, uncounted="b")
-    assert found["mean per-class accuracy"] == 50
-    assert found["accuracy"] == 80
-    assert found["mean per-class accuracy, at most 2 tested"] == 50
-    assert found["accuracy, b not counted"] == 100
+    metrics = evaluate_classes(x, y, None, split, Method("x"), 0, most_tested=2, uncounted="b")
+    assert metrics["mean per-class accuracy"] == 50
+    assert metrics["accuracy"] == 80
+    assert metrics["mean per-class accuracy, at most 2 tested"] == 50
+    assert metrics["accuracy, b not counted"] == 100
 
 
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
@@ -120,9 +139,9 @@ def test_each_person_is_tested_with_all_others_known(kernel):
     age = rng.uniform(0, 60, size=60)
     x = np.stack([age / 60, rng.normal(scale=0.01, size=60)], axis=1).astype(np.float32)
     split = (np.flatnonzero(groups >= 4), np.flatnonzero(groups < 4))
-    found = evaluate_numbers([x, x], age, groups, split, Method("x", kernel=kernel), 0)
-    assert found["images of each person"] == [5, 5, 5, 5]
-    assert max(found["error of each person"]) < 3
+    metrics = evaluate_numbers([x, x], age, groups, split, Method("x", kernel=kernel), 0)
+    assert metrics["images of each person"] == [5, 5, 5, 5]
+    assert max(metrics["error of each person"]) < 3
 
 
 # -- running ----------------------------------------------------------------------------------------
@@ -161,7 +180,7 @@ def test_every_protocol_has_its_command():
     assert list(PROTOCOL_HELP) == list(PROTOCOLS)
 
 
-def test_a_wrong_folder_is_told_in_one_line(tmp_path):
+def test_a_wrong_folder_fails_in_one_line(tmp_path):
     fails_in_one_line(midfea("reproduce", "ar-face", "--data", tmp_path), str(tmp_path), "AR")
     fails_in_one_line(midfea("reproduce", "caltech101", "--data", tmp_path / "no"), str(tmp_path / "no"))
 
@@ -186,18 +205,18 @@ def test_unknown_rows_are_refused_before_any_work(tmp_path):
 def test_share_of_attention():
     outline = np.zeros((40, 40), bool)
     outline[10:30, 10:30] = True
-    assert _share(np.ones((40, 40, 3)), outline) == pytest.approx(1)
-    assert _share(outline[:, :, None].astype(float), outline) == pytest.approx(4)
+    assert attention_share(np.ones((40, 40, 3)), outline) == pytest.approx(1)
+    assert attention_share(outline[:, :, None].astype(float), outline) == pytest.approx(4)
     square = np.array([[10.0, 5.0], [20.0, 5.0], [20.0, 8.0], [10.0, 8.0]])  # x, y
-    assert _outline(square, (30, 30))[6, 15] and not _outline(square, (30, 30))[15, 6]
+    assert face_outline(square, (30, 30))[6, 15] and not face_outline(square, (30, 30))[15, 6]
 
 
 def test_light_ratio_of_maps_that_see_people_or_lights_only():
     people = ["yaleB01", "yaleB02", "yaleB03"]
     images = [np.full((4, 4), 10 * p + at, np.uint8) for p in range(3) for at in range(5)]
-    found = {(p, at): 5 * i + j for i, p in enumerate(people) for j, at in enumerate(LIGHTS)}
-    assert _ratio(lambda a: a[:, :, None] // 10, images, found, people)[0] == 0
-    assert _ratio(lambda a: a[:, :, None] % 10 + a[:, :, None] / 1e4, images, found, people)[0] > 10
+    index = {(p, at): 5 * i + j for i, p in enumerate(people) for j, at in enumerate(LIGHTS)}
+    assert light_ratio(lambda a: a[:, :, None] // 10, images, index, people)[0] == 0
+    assert light_ratio(lambda a: a[:, :, None] % 10 + a[:, :, None] / 1e4, images, index, people)[0] > 10
 
 
 def test_local_features_are_maps_of_unit_length():
@@ -217,10 +236,88 @@ def test_results_page(tmp_path):
     row = {"dataset": "ar-face", "method": "MidFea", "metric": "accuracy", "mean": 97.71, "std": 0.3}
     (tmp_path / "ar-face.json").write_text(json.dumps([{**row, "trials": 3, "paper": 93.3}]))
     page = results_page(tmp_path)
-    assert "| MidFea | accuracy | 97.71 | 0.30 | 3 | 93.3 |" in page
+    assert "| MidFea | accuracy | 97.71 | 0.30 | 3 | 93.3 | +4.41, above |" in page
+    assert "Beside the paper (accuracy): MidFea +4.41, above." in page
     assert "midfea reproduce ar-face --data DATA --json results/ar-face.json" in page
     (tmp_path / "empty").mkdir()
     with pytest.raises(ValueError, match="no JSON files"):
         results_page(tmp_path / "empty")
     with pytest.raises(ValueError, match="no such folder"):
         results_page(tmp_path / "nothing")
+
+
+@pytest.mark.parametrize(
+    ("mean", "std", "trials", "metric", "expected"),
+    [
+        (94.3, 0.5, 3, "accuracy", "+1.00, above"),
+        (94.3, 0.0, 1, "accuracy", "+1.00, one trial"),
+        (92.0, 0.5, 3, "accuracy", "-1.30, below"),
+        (93.0, 0.5, 3, "accuracy", "-0.30, within one deviation"),
+        (95.0, 10.0, 100, "MAE (years)", "+1.70, above (worse)"),
+        (92.8, 10.0, 100, "MAE (years)", "-0.50, within one deviation"),
+        (91.0, 10.0, 100, "MAE (years)", "-2.30, below (better)"),
+    ],
+)
+def test_verdicts_follow_from_the_numbers(mean, std, trials, metric, expected):
+    row = {"mean": mean, "std": std, "trials": trials, "metric": metric, "paper": 93.3}
+    assert verdict(row) == expected
+    assert verdict(row | {"paper": None}) == ""
+
+
+def test_findings_about_the_claims_follow_from_the_numbers(tmp_path):
+    row = {"metric": "m", "std": 0.1, "trials": 1, "paper": None}
+    rows = [
+        row | {"dataset": "light", "method": "HOG", "mean": 0.95},
+        row | {"dataset": "light", "method": "MidFea", "mean": 0.8},
+        row | {"dataset": "focus", "method": "HOG", "mean": 1.05},
+        row | {"dataset": "ar", "method": "projection none", "mean": 98.0},
+        row | {"dataset": "ar", "method": "projection random, 300", "mean": 60.0},
+        row | {"dataset": "ar", "method": "projection random, 500", "mean": 90.0},
+    ]
+    (tmp_path / "claims.json").write_text(json.dumps(rows))
+    page = results_page(tmp_path)
+    assert "light, below 1 by more than a deviation: MidFea." in page
+    assert "focus, above 1 by more than a deviation: none." in page
+    assert "ar: random projection loses 8.0 to 38.0 points." in page
+
+
+def test_the_page_in_the_repository_is_current():
+    assert (ROOT / "RESULTS.md").read_text() == results_page(ROOT / "results"), (
+        "midfea reproduce results"
+    )
+
+
+def test_every_stored_row_says_where_it_comes_from():
+    stored = [*(ROOT / "results").glob("*.json"), *(ROOT / "benchmarks").glob("*.json")]
+    rows = [row for path in stored for row in json.loads(path.read_text())]
+    assert len(rows) > 300
+    for row in rows:
+        assert {"commit", "date", "machine", "versions", "seeds"} <= row["about"].keys()
+
+
+# -- provenance -------------------------------------------------------------------------------------
+
+
+def test_rows_are_written_with_their_origin(tmp_path):
+    write_rows([{"mean": 1.0}, {"mean": 2.0}], tmp_path / "rows.json", range(3))
+    first, second = json.loads((tmp_path / "rows.json").read_text())
+    assert (first["mean"], second["mean"]) == (1.0, 2.0)
+    assert first["about"]["seeds"] == [0, 1, 2]
+    assert first["about"]["versions"].keys() >= {"python", "midfea", "numpy"}
+
+
+def test_commit_of_a_clean_tree_a_changed_one_and_none(tmp_path, monkeypatch):
+    source = tmp_path / "src" / "provenance.py"
+    source.parent.mkdir()
+    source.write_text("a = 1\n")
+    monkeypatch.setattr("midfea.provenance.__file__", str(source))
+    assert about([])["commit"].startswith("midfea ")  # the version: no repository
+    git = ["git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a@b"]
+    for arguments in (["init", "-q"], ["add", "."], ["commit", "-qm", "a"]):
+        subprocess.run([*git, *arguments], check=True)
+    clean = about([])["commit"]
+    assert len(clean) == 40
+    source.write_text("a = 2\n")
+    assert about([])["commit"] == f"{clean}+changes"
+    monkeypatch.setattr("midfea.provenance.__file__", str(tmp_path / "installed.py"))
+    assert about([])["commit"].startswith("midfea ")  # in a repository, but not of it

@@ -1,1 +1,5 @@
-"""The systems that the paper compares with."""
+"""What MidFea is compared with: hand-made features and raw pixels, each with the same linear SVM."""
+
+from midfea.baselines.feature_svm import FEATURES, FeatureSVM
+
+__all__ = ["FEATURES", "FeatureSVM"]

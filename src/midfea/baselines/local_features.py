@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from midfea.pictures.images import Grey
+from midfea.pictures.resize import Grey
 from midfea.pictures.thumbnails import eight_bits
+from midfea.progress import track
 from midfea.stages import unit_length
 
+Image = TypeVar("Image")
 CELL = 8  # pixels of a HOG cell
 SIFT_PATCH = 16  # pixels across a SIFT descriptor, as in ScSPM
 
@@ -46,11 +49,27 @@ def sift_maps(image: Grey, step: int = 2) -> NDArray[np.float32]:
     return unit_length(descriptors.reshape(len(rows), len(columns), 128))
 
 
+def sample_descriptors(
+    images: Sequence[Image],
+    describe: Callable[[Image], NDArray[Any]],
+    n: int,
+    rng: np.random.RandomState,
+) -> NDArray[np.float32]:
+    """About n descriptors from random places, the same number from each image."""
+    n_per_image = -(-n // len(images))
+    parts = []
+    for image in track(images, "describing", len(images)):
+        points = describe(image)
+        points = points.reshape(-1, points.shape[-1])
+        parts.append(points[rng.choice(len(points), min(n_per_image, len(points)), replace=False)])
+    return np.concatenate(parts)
+
+
 def require_cv2() -> ModuleType:
     """OpenCV, or the line to type."""
     try:
         import cv2
     except ImportError:
-        raise ValueError("SIFT needs OpenCV: pip install 'midfea[plot]'") from None
+        raise ValueError("SIFT needs OpenCV: pip install 'midfea[bench]'") from None
     module: Any = cv2
     return module

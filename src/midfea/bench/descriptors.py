@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from midfea.bench.timing import Image
-from midfea.engines import Chain
-from midfea.engines.cpu import engine as cpu
-from midfea.progress import track
+from midfea.engines import get_engine
+from midfea.learning.codebook import make_chain
+from midfea.learning.settings import ChainSettings
 from midfea.stages import learn_filters
 
 Points = NDArray[np.float32]
@@ -19,16 +19,6 @@ Points = NDArray[np.float32]
 def describer(images: Sequence[Image], seed: int) -> Callable[[Image], Points]:
     """A function from an image to its descriptors (n, 144), with nine filters learned on the images."""
     filters = learn_filters(images, n_patches=10_000, random_state=seed)
-    chain = Chain(filters=filters, padding="same")
-    return lambda image: cpu.describe(image, chain).reshape(-1, chain.n_components)
-
-
-def sample(images: Sequence[Image], describe: Callable[[Image], Points], n: int, seed: int) -> Points:
-    """About n descriptors from random places, the same number from each image."""
-    rng = np.random.RandomState(seed)
-    each = -(-n // len(images))
-    parts = []
-    for image in track(images, "describing", len(images)):
-        found = describe(image)
-        parts.append(found[rng.choice(len(found), min(each, len(found)), replace=False)])
-    return np.concatenate(parts)
+    chain = make_chain(ChainSettings(), filters, None, (1.0,))
+    prepared = get_engine("cpu").prepare(chain)
+    return lambda image: prepared.descriptors(image).reshape(-1, chain.n_components)

@@ -17,8 +17,10 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from midfea import MidFea
-from midfea.bench.timing import Image, Row, milliseconds
+from midfea.bench.photos import Inputs, Measured, square_images
+from midfea.bench.timing import Image, milliseconds
 from midfea.progress import track
+from midfea.provenance import Row
 
 SWEEPS: dict[str, tuple[int, ...]] = {
     "pixels": tuple(side**2 for side in (64, 128, 256, 512, 1024)),
@@ -26,10 +28,19 @@ SWEEPS: dict[str, tuple[int, ...]] = {
     "filters": (9, 16, 24, 32),
     "images": (100, 300, 1000, 3000, 10_000),
 }
-SIDE = 128  # pixels, where it is not the size that grows
-SMALL = 64  # pixels, where there are many images
-N_SAMPLE = 20_000  # descriptors for the words: these need only be like real ones
+SIDE = 128  # pixels, unless the size grows
+SMALL_SIDE = 64  # pixels, where there are many images
+N_SAMPLES = 20_000  # descriptors for the words: these need only be like real ones
 ROUNDS = 3
+N_IMAGES = 8  # at each point, unless their number grows
+
+
+def measure(inputs: Inputs) -> Measured:
+    """The section `growth` of `midfea bench`."""
+    photos, seed = inputs.photos, inputs.seed
+    rows = time_growth(lambda side: square_images(photos, side, N_IMAGES, seed), seed=seed)
+    powers = [f"{row['growth']}^{row['exponent']:.2f}" for row in rows if "exponent" in row]
+    return rows, [f"Time grows as {', '.join(powers)}."], []
 
 
 def time_growth(
@@ -48,7 +59,7 @@ def time_growth(
     The paper's settings, except that filters grow without pairs: n filters make n (n - 1) / 2 pairs, so
     that the descriptor's length would grow as their square, whatever the engine does.
     """
-    usual, small = squares(SIDE), squares(SMALL)
+    usual, small = squares(SIDE), squares(SMALL_SIDE)
     base = _fitted(usual, seed)
     points = [(what, value) for what, values in sweeps.items() for value in values]
     rows: list[Row] = []
@@ -67,7 +78,7 @@ def time_growth(
 
 
 def exponent(what: str, rows: Sequence[Row]) -> float:
-    """The slope of log time against log value, by least squares; of all the images' time together."""
+    """The power of the value with which time grows, by least squares; of images, the time for all."""
     points = [row for row in rows if row["growth"] == what]
     values = np.array([row["value"] for row in points], dtype=float)
     times = np.array([row["ms_per_image"] for row in points]) * (values if what == "images" else 1)
@@ -75,16 +86,16 @@ def exponent(what: str, rows: Sequence[Row]) -> float:
 
 
 def in_own_process(model: MidFea, images: list[Image]) -> Row:
-    """`measure` in a fresh interpreter: not forked, so that nothing of ours is counted."""
+    """`measure_here` in a fresh interpreter: not forked, so that nothing of ours is counted."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
-        return process.submit(measure, model, images).result()
+        return process.submit(measure_here, model, images).result()
 
 
-def measure(model: MidFea, images: list[Image]) -> Row:
+def measure_here(model: MidFea, images: list[Image]) -> Row:
     """Time and memory of `transform` on one core, all images in one call."""
     model.set_params(n_jobs=1)
     with threadpool_limits(1):
-        model.transform([images[0][:SMALL, :SMALL]])  # loads the compiled code
+        model.transform([images[0][:SMALL_SIDE, :SMALL_SIDE]])  # loads the compiled code
         before = peak_mb()
         times = [milliseconds(model.transform, images) / len(images) for _ in range(ROUNDS)]
     return {
@@ -100,12 +111,12 @@ def peak_mb() -> float | None:
     `resource.getrusage` would do elsewhere, but what it says of a new process includes its parent's.
     """
     try:
-        found = re.search(r"VmHWM:\s*(\d+) kB", Path("/proc/self/status").read_text())
+        match = re.search(r"VmHWM:\s*(\d+) kB", Path("/proc/self/status").read_text())
     except OSError:
-        return None
-    return round(int(found[1]) / 1e3, 1) if found else None
+        match = None
+    return round(int(match[1]) / 1e3, 1) if match else None
 
 
 def _fitted(images: list[Image], seed: int, **settings: int) -> MidFea:
-    model = MidFea(preset="paper", max_side=None, n_samples=N_SAMPLE, random_state=seed, **settings)
+    model = MidFea(preset="paper", max_side=None, n_samples=N_SAMPLES, random_state=seed, **settings)
     return model.fit(images)

@@ -9,12 +9,20 @@ from sklearn.cluster import KMeans
 from sklearn.metrics import pairwise_distances_argmin_min
 from threadpoolctl import threadpool_limits
 
-from midfea.bench.descriptors import Points, describer, sample
+from midfea.baselines.local_features import sample_descriptors
+from midfea.bench.descriptors import Points, describer
+from midfea.bench.photos import Inputs, Measured
 from midfea.bench.search import nearest
-from midfea.bench.timing import Image, Row, milliseconds
+from midfea.bench.timing import Image, milliseconds
 from midfea.learning.kmeans import kmeans
+from midfea.provenance import Row
 
-N_SAMPLE = 100_000  # descriptors, as `MidFea` takes them
+N_SAMPLES = 100_000  # descriptors, as `MidFea` takes them
+
+
+def measure(inputs: Inputs) -> Measured:
+    """The section `kmeans` of `midfea bench`."""
+    return time_kmeans(inputs.squares, seed=inputs.seed), [], []
 
 
 def time_kmeans(
@@ -25,7 +33,7 @@ def time_kmeans(
     Both start from points drawn at random and stop early only if nothing changes any more (tol=0), so
     that on many points they do the same number of rounds.
     """
-    points = sample(images, describer(images, seed), N_SAMPLE, seed)
+    points = sample_descriptors(images, describer(images, seed), N_SAMPLES, np.random.RandomState(seed))
     centres: dict[str, Points] = {}
 
     def ours() -> None:
@@ -48,7 +56,7 @@ def time_kmeans(
     with threadpool_limits(1):
         nearest(points[:100], points[:10])  # compiles
         seconds = [milliseconds(work) / 1e3 for work in (ours, theirs)]
-        distances = [pairwise_distances_argmin_min(points, found)[1] for found in centres.values()]
+        distances = [pairwise_distances_argmin_min(points, own)[1] for own in centres.values()]
     return [
         {
             "method": name,

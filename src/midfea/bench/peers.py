@@ -12,8 +12,10 @@ from threadpoolctl import threadpool_limits
 
 from midfea import MidFea
 from midfea.baselines.local_features import SIFT_PATCH, require_cv2
+from midfea.bench.photos import Inputs, Measured
 from midfea.bench.scattering import KYMATIO_MISSING, scattering
-from midfea.bench.timing import ROUNDS, Image, Row, interleaved, milliseconds, per_image
+from midfea.bench.timing import ROUNDS, Image, interleaved, milliseconds, per_image
+from midfea.provenance import Row
 
 FEATURE = "midfea feature"
 BATCH = "midfea feature, many images"
@@ -21,6 +23,14 @@ BATCH = "midfea feature, many images"
 # instead, makes OpenCV look at 96 pixels and costs thirty times as much.
 SIFT_PATCHES = (SIFT_PATCH, 6 * SIFT_PATCH)
 N_BATCH = 128  # at least so many images for the throughput
+
+
+def measure(inputs: Inputs) -> Measured:
+    """The section `peers` of `midfea bench`."""
+    model = MidFea(preset="paper", max_side=None, random_state=inputs.seed).fit(inputs.squares)
+    rows, missing = time_peers(model, inputs.squares, kymatio=inputs.kymatio)
+    remark = f"{rows[-1]['threads']} cores: {rows[-1]['speedup']:.2f} times the throughput of one."
+    return rows, [remark], missing
 
 
 def time_peers(

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from midfea.bench.timing import Row
 from midfea.files import check_writable, replacing
+from midfea.provenance import Row
 
 
 def check_plot(path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Runs in another interpreter, without midfea: times Scattering2D when told to.
+"""Runs in another interpreter, without midfea: times Scattering2D when asked to.
 
 Usage: python -c TEXT images.npy. For "names" on standard input it answers with the methods it can
 run, for a method's name with its milliseconds for each image, in one line of JSON each.

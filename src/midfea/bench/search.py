@@ -11,12 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from midfea.bench.descriptors import Points, describer, sample
-from midfea.bench.timing import Image, Row
-from midfea.engines.cpu import engine as cpu
+from midfea.baselines.local_features import sample_descriptors
+from midfea.bench.descriptors import Points, describer
+from midfea.bench.photos import Inputs, Measured
+from midfea.bench.timing import Image
+from midfea.engines import get_engine
 from midfea.engines.cpu.search import WordIndex
 from midfea.learning.kmeans import kmeans
 from midfea.progress import track
+from midfea.provenance import Row
 
 Words = NDArray[np.integer[Any]]
 Search = Callable[[Points, int], Words]  # descriptors and k to the k nearest words, nearest first
@@ -24,7 +27,13 @@ Search = Callable[[Points, int], Words]  # descriptors and k to the k nearest wo
 OURS, BRUTE_FORCE = "midfea search", "BLAS product"
 BLOCK = 512  # descriptors in one product: the scores stay in the cache
 TIE = 1e-5  # squared distances, of descriptors of unit length, that differ by less count as equal
-N_SAMPLE = 50_000  # descriptors from which the words are learned
+N_SAMPLES = 50_000  # descriptors from which the words are learned
+
+
+def measure(inputs: Inputs) -> Measured:
+    """The section `search` of `midfea bench`."""
+    rows, missing = time_search(inputs.squares, seed=inputs.seed)
+    return rows, [], missing
 
 
 def time_search(
@@ -46,7 +55,7 @@ def time_search(
     missing : what could not be measured, and why
     """
     describe = describer(images, seed)
-    points = sample(images, describe, N_SAMPLE, seed)
+    points = sample_descriptors(images, describe, N_SAMPLES, np.random.RandomState(seed))
     rows, missing = [], []
     if not find_spec("faiss"):
         missing.append("faiss is not measured: pip install faiss-cpu")
@@ -63,7 +72,7 @@ def time_search(
 
 def nearest(points: Points, words: Points) -> NDArray[np.int32]:
     """The engine's search, as k-means wants it."""
-    return cpu.search(words)(points)
+    return get_engine("cpu").search(words)(points)
 
 
 def brute_force(words: Points) -> Search:
@@ -72,18 +81,18 @@ def brute_force(words: Points) -> Search:
     buffer = np.empty((BLOCK, len(words)), dtype=np.float32)
 
     def search(points: Points, k: int) -> Words:
-        found = np.empty((len(points), k), dtype=np.int32)
+        nearest = np.empty((len(points), k), dtype=np.int32)
         for start in range(0, len(points), BLOCK):
             block = points[start : start + BLOCK]
             scores = np.matmul(block, words.T, out=buffer[: len(block)])
             scores -= half
             if k == 1:
-                found[start : start + BLOCK, 0] = scores.argmax(axis=1)
+                nearest[start : start + BLOCK, 0] = scores.argmax(axis=1)
                 continue
             best = np.argpartition(scores, -k, axis=1)[:, -k:]
             order = np.argsort(-np.take_along_axis(scores, best, axis=1), axis=1)
-            found[start : start + BLOCK] = np.take_along_axis(best, order, axis=1)
-        return found
+            nearest[start : start + BLOCK] = np.take_along_axis(best, order, axis=1)
+        return nearest
 
     return search
 
@@ -110,14 +119,14 @@ def _compare(
         search(first, k)  # compiles
     for image in track(images, f"{len(words)} words, {k} nearest", len(images)):
         points = describe(image)
-        found: dict[str, Words] = {}
+        words_of: dict[str, Words] = {}
         for name, search in searches.items():
             begun = time.perf_counter()
-            found[name] = search(points, k)
+            words_of[name] = search(points, k)
             times[name].append(1e3 * (time.perf_counter() - begun))
-        for name, mine in found.items():
-            counts[name] += len(points), *differences(points, words, mine, found[BRUTE_FORCE])
-    medians = {name: float(np.median(found)) for name, found in times.items()}
+        for name, mine in words_of.items():
+            counts[name] += len(points), *differences(points, words, mine, words_of[BRUTE_FORCE])
+    medians = {name: float(np.median(values)) for name, values in times.items()}
     return [
         {
             "method": name,
@@ -138,5 +147,5 @@ def differences(points: Points, words: Points, mine: Words, theirs: Words) -> tu
     """How many descriptors have other words, and how many of them at other distances (in float64)."""
     rows = np.flatnonzero((mine != theirs).any(axis=1))
     exact = points[rows, None].astype(np.float64)
-    distances = [np.square(exact - words[found[rows]]).sum(axis=-1) for found in (mine, theirs)]
+    distances = [np.square(exact - words[indices[rows]]).sum(axis=-1) for indices in (mine, theirs)]
     return len(rows), int((np.abs(distances[0] - distances[1]) > TIE).any(axis=1).sum())

@@ -13,12 +13,13 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from midfea import MidFeaClassifier, NeuronSelectivity
-from midfea.bench.timing import Image, Row
-from midfea.engines.cpu import engine as cpu
+from midfea.bench.photos import Inputs, Measured
+from midfea.bench.timing import Image
 from midfea.engines.cpu import kernels
-from midfea.learning.svm import margins_to_scores
+from midfea.engines.cpu.engine import CpuChain
+from midfea.learning.parts import ClassifierParts
 from midfea.progress import track
-from midfea.stages.pooling import partition_levels
+from midfea.provenance import Row
 
 FEATURE = (
     "soft convolution and 3D max pooling",
@@ -31,7 +32,12 @@ CLASSIFIER = "NS layer and classifier"
 # Milliseconds in the paper's table, whose caption says seconds.
 PAPER = dict(zip((*FEATURE, CLASSIFIER), (147, 45, 174, 114, 128, 260), strict=True))
 PAPER |= {"feature": 608, "total": 868}  # sums
-MAX_FIT = 200  # the classifier's answer does not matter here, nor does it need many images
+MAX_FITTED = 200  # images: what the classifier predicts does not matter here
+
+
+def measure(inputs: Inputs) -> Measured:
+    """The section `stages` of `midfea bench`."""
+    return time_stages(fit_classifier(inputs.squares, inputs.seed), inputs.squares), [], []
 
 
 def fit_classifier(images: Sequence[Image], seed: int = 0, **settings: int) -> MidFeaClassifier:
@@ -43,15 +49,16 @@ def fit_classifier(images: Sequence[Image], seed: int = 0, **settings: int) -> M
         random_state=seed,
         **settings,
     )
-    images = images[:MAX_FIT]
+    images = images[:MAX_FITTED]
     return model.fit(list(images), np.arange(len(images)) % max(2, len(images) // 4))
 
 
 def time_stages(model: MidFeaClassifier, images: Sequence[Image]) -> list[Row]:
     """Median milliseconds of each stage on one core, over the images."""
     with threadpool_limits(1):
-        _one_image(model, images[0])  # compiles
-        times = np.array([_one_image(model, image) for image in track(images, "stages", len(images))])
+        parts = model.parts_
+        _one_image(parts, images[0])  # compiles
+        times = np.array([_one_image(parts, image) for image in track(images, "stages", len(images))])
     feature, total = times[:, : len(FEATURE)].sum(axis=1), times.sum(axis=1)
     columns = [*times.T[: len(FEATURE)], feature, times[:, -1], total]
     names = (*FEATURE, "feature", CLASSIFIER, "total")
@@ -66,25 +73,27 @@ def time_stages(model: MidFeaClassifier, images: Sequence[Image]) -> list[Row]:
     ]
 
 
-def _one_image(model: MidFeaClassifier, image: Image) -> list[float]:
-    """Milliseconds of each stage. The estimators do the same, but nobody can stop a watch in them."""
-    chain = model._chain
+def _one_image(parts: ClassifierParts, image: Image) -> list[float]:
+    """Milliseconds of each stage, by the steps of the walk (`midfea.engines.walk`)."""
+    prepared = parts.extractor.prepared
+    assert isinstance(prepared, CpuChain)
+    chain, scaled = prepared.chain, next(iter(prepared.scales(image)))
+    described = prepared.describe(scaled)  # with what decides near ties of words
     marks = [time.perf_counter()]
 
     def done() -> None:
         marks.append(time.perf_counter())
 
-    maps = cpu.pooled_maps(image, chain)
+    maps = prepared.pooled_maps(image)
     done()
-    descriptors = kernels.assemble(maps, chain.pairs, chain.window)
+    kernels.assemble(maps, chain.pairs, chain.window)
     done()
-    codes = cpu.encode(descriptors, chain)
+    codes = prepared.encode(described)
     done()
-    levels = partition_levels(chain.partition, codes[0].shape, codes[0].shape[:2])
-    pooled = cpu.pool_codes(codes, levels, chain)
+    pooled = prepared.pool(codes, scaled, None)
     done()
-    features = model._project(pooled[None])
+    features = prepared.project(pooled[None])
     done()
-    margins_to_scores(model._margins(features)).argmax(axis=1)
+    parts.head.scores(parts.head_inputs(features)).argmax(axis=1)
     done()
     return [1e3 * float(step) for step in np.diff(marks)]

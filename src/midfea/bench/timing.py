@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from midfea.progress import track
 
-Row = dict[str, Any]
 Image = NDArray[np.uint8]
 ROUNDS = 5
 
@@ -41,4 +40,4 @@ def interleaved(
     for _ in track(range(rounds + 1), what, rounds + 1):
         for name, measure in methods.items():
             times[name].append(measure())
-    return {name: float(np.median(found[1:])) for name, found in times.items()}
+    return {name: float(np.median(values[1:])) for name, values in times.items()}

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
 from enum import StrEnum
+from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from midfea.cli.common import Seed, print_table, warn
 
-Rows = list[dict[str, Any]]
+if TYPE_CHECKING:
+    from midfea.bench.photos import Inputs
+    from midfea.provenance import Row
 
 
 class Section(StrEnum):
@@ -27,7 +28,57 @@ class Section(StrEnum):
 
 
 DEFAULT = (Section.stages, Section.peers, Section.search)
-N_GROWTH = 8  # images at each point of `growth`
+# The title of each section's table; its columns, each with the text made of a row.
+TABLES: dict[Section, tuple[str, dict[str, str]]] = {
+    Section.stages: (
+        "Stages of one image:",
+        {"stage": "{stage}", "ms": "{ms_per_image:.2f}", "paper, MATLAB": "{paper}"},
+    ),
+    Section.peers: (
+        "The whole feature, beside others:",
+        {
+            "method": "{method}",
+            "threads": "{threads}",
+            "ms for each image": "{ms_per_image:.2f}",
+            "times midfea": "{ratio:.2f}",
+        },
+    ),
+    Section.search: (
+        "The nearest words of an image's descriptors, and how many differ from brute force:",
+        {
+            "method": "{method}",
+            "words": "{words}",
+            "k": "{k}",
+            "ms": "{ms_per_image:.2f}",
+            "ratio": "{ratio:.2f}",
+            "compared": "{compared:,}",
+            "different": "{different:,}",
+            "beyond ties": "{beyond_ties:,}",
+        },
+    ),
+    Section.kmeans: (
+        "k-means, beside scikit-learn:",
+        {
+            "method": "{method}",
+            "clusters": "{clusters:,}",
+            "descriptors": "{points:,}",
+            "rounds": "{max_iter}",
+            "seconds": "{seconds:.2f}",
+            "times midfea": "{ratio:.2f}",
+            "inertia": "{inertia:.1f}",
+        },
+    ),
+    Section.growth: (
+        "Growth, of filters without pairs; memory is that of the whole process:",
+        {
+            "what grows": "{growth}",
+            "value": "{value:,}",
+            "ms for each image": "{ms_per_image:.2f}",
+            "MB before": "{start_mb:.0f}",
+            "MB at most": "{peak_mb:.0f}",
+        },
+    ),
+}
 
 
 def bench(
@@ -74,170 +125,71 @@ def bench(
 
     Example: midfea bench PHOTOS --only all --json rows.json --plot growth.png
     """
-    from midfea.bench.photos import square_images
-    from midfea.bench.plot import check_plot, plot_growth
-    from midfea.bench.scattering import check_kymatio
-    from midfea.files import check_writable, replacing
-    from midfea.progress import progress_bars
+    from midfea.bench.photos import Inputs
 
-    wanted = set(only or DEFAULT)
-    if Section.all in wanted:
-        wanted = set(Section)
-    if json_file is not None:
-        check_writable(json_file)
-    if plot is not None:
-        if Section.growth not in wanted:
-            raise ValueError("--plot draws the growth: add --only growth or --only all")
-        check_plot(plot)
-    if kymatio is not None and Section.peers in wanted:
-        check_kymatio(kymatio)
-
-    with progress_bars():
-        squares = square_images(photos, size, images, seed)
-    print(f"{len(squares)} images of {size}x{size} pixels, on one core unless said otherwise.\n")
-    rows: Rows = []
-    if Section.stages in wanted:
-        rows += _stages(squares, seed)
-    if Section.peers in wanted:
-        rows += _peers(squares, seed, kymatio)
-    if Section.search in wanted:
-        rows += _search(squares, seed)
-    if Section.kmeans in wanted:
-        rows += _kmeans(squares, seed)
-    if Section.growth in wanted:
-        rows += _growth(lambda side: square_images(photos, side, N_GROWTH, seed), seed)
-    if json_file is not None:
-        with replacing(json_file) as temporary:
-            temporary.write_text(json.dumps(rows, indent=1) + "\n")
-        print(f"Rows: {json_file}")
-    if plot is not None:
-        plot_growth(rows, plot)
-        print(f"Picture: {plot}")
+    chosen = only or DEFAULT
+    sections = [name for name in TABLES if name in chosen or Section.all in chosen]
+    _check(sections, json_file, plot, kymatio)
+    inputs = Inputs(photos, size, images, seed, kymatio)
+    print(f"{len(inputs.squares)} images of {size}x{size} pixels, on one core unless said otherwise.\n")
+    rows = [row for section in sections for row in _run(section, inputs)]
+    _write(rows, json_file, plot, seed)
     wrong = sum(row["beyond_ties"] for row in rows if row.get("method") == "midfea search")
     if wrong:
         warn(f"WRONG ANSWERS: {wrong} descriptors got other words than brute force finds, ties aside")
         raise typer.Exit(1)
 
 
-def _stages(squares: list[Any], seed: int) -> Rows:
-    from midfea.bench.stages import fit_classifier, time_stages
+def _check(
+    sections: list[Section], json_file: Path | None, plot: Path | None, kymatio: str | None
+) -> None:
+    """ValueError or OSError before any long work."""
+    from midfea.bench.plot import check_plot
+    from midfea.bench.scattering import check_kymatio
+    from midfea.files import check_writable
+
+    if json_file is not None:
+        check_writable(json_file)
+    if plot is not None:
+        if Section.growth not in sections:
+            raise ValueError("--plot draws the growth: add --only growth or --only all")
+        check_plot(plot)
+    if kymatio is not None and Section.peers in sections:
+        check_kymatio(kymatio)
+
+
+def _run(section: Section, inputs: Inputs) -> list[Row]:
+    """Measure a section and print its table."""
     from midfea.progress import progress_bars
 
+    module = import_module(f"midfea.bench.{section}")
     with progress_bars():
-        rows = time_stages(fit_classifier(squares, seed), squares)
-    print("Stages of one image:")
-    print_table(
-        ("stage", "ms", "paper, MATLAB"),
-        [(row["stage"], f"{row['ms_per_image']:.2f}", str(row["paper"])) for row in rows],
-    )
-    return rows
-
-
-def _peers(squares: list[Any], seed: int, kymatio: str | None) -> Rows:
-    from midfea import MidFea
-    from midfea.bench.peers import time_peers
-    from midfea.progress import progress_bars
-
-    with progress_bars():
-        model = MidFea(preset="paper", max_side=None, random_state=seed).fit(squares)
-        rows, missing = time_peers(model, squares, kymatio=kymatio)
-    print("The whole feature, beside others:")
-    print_table(
-        ("method", "threads", "ms for each image", "times midfea"),
-        [
-            (
-                row["method"],
-                str(row["threads"]),
-                f"{row['ms_per_image']:.2f}",
-                f"{row['ratio']:.2f}",
-            )
-            for row in rows
-        ],
-    )
-    last = rows[-1]
-    print(f"{last['threads']} cores: {last['speedup']:.2f} times the throughput of one.")
-    _tell(missing)
-    return rows
-
-
-def _search(squares: list[Any], seed: int) -> Rows:
-    from midfea.bench.search import time_search
-    from midfea.progress import progress_bars
-
-    with progress_bars():
-        rows, missing = time_search(squares, seed=seed)
-    print("The nearest words of an image's descriptors, and where they are not brute force's:")
-    print_table(
-        ("method", "words", "k", "ms", "ratio", "compared", "different", "beyond ties"),
-        [
-            (
-                row["method"],
-                str(row["words"]),
-                str(row["k"]),
-                f"{row['ms_per_image']:.2f}",
-                f"{row['ratio']:.2f}",
-                f"{row['compared']:,}",
-                f"{row['different']:,}",
-                f"{row['beyond_ties']:,}",
-            )
-            for row in rows
-        ],
-    )
-    _tell(missing)
-    return rows
-
-
-def _kmeans(squares: list[Any], seed: int) -> Rows:
-    from midfea.bench.kmeans import time_kmeans
-    from midfea.progress import progress_bars
-
-    with progress_bars():
-        rows = time_kmeans(squares, seed=seed)
-    print(f"k-means, {rows[0]['clusters']} clusters of {rows[0]['points']:,} descriptors:")
-    print_table(
-        ("method", "rounds", "seconds", "times midfea", "inertia"),
-        [
-            (
-                row["method"],
-                str(row["max_iter"]),
-                f"{row['seconds']:.2f}",
-                f"{row['ratio']:.2f}",
-                f"{row['inertia']:.1f}",
-            )
-            for row in rows
-        ],
-    )
-    return rows
-
-
-def _growth(squares: Callable[[int], list[Any]], seed: int) -> Rows:
-    from midfea.bench.growth import time_growth
-    from midfea.progress import progress_bars
-
-    with progress_bars():
-        rows = time_growth(squares, seed=seed)
-    print(
-        "Growth, the filters' without pairs; memory is the whole process's, before the work and at most:"
-    )
-    print_table(
-        ("what grows", "value", "ms for each image", "MB before", "MB at most"),
-        [
-            (
-                row["growth"],
-                f"{row['value']:,}",
-                f"{row['ms_per_image']:.2f}",
-                "" if row["start_mb"] is None else f"{row['start_mb']:.0f}",
-                "" if row["peak_mb"] is None else f"{row['peak_mb']:.0f}",
-            )
-            for row in rows
-            if "value" in row
-        ],
-    )
-    powers = [f"{row['growth']}^{row['exponent']:.2f}" for row in rows if "exponent" in row]
-    print(f"Time grows as {', '.join(powers)}.")
-    return rows
-
-
-def _tell(missing: list[str]) -> None:
+        rows, remarks, missing = module.measure(inputs)
+    title, columns = TABLES[section]
+    print(title)
+    table = [[_cell(text, row) for text in columns.values()] for row in rows if "exponent" not in row]
+    print_table(tuple(columns), table)
+    for line in remarks:
+        print(line)
     for line in missing:
         warn(line)
+    return list(rows)
+
+
+def _cell(text: str, row: Row) -> str:
+    try:
+        return text.format(**row)
+    except TypeError:  # None: not known on this machine
+        return ""
+
+
+def _write(rows: list[Row], json_file: Path | None, plot: Path | None, seed: int) -> None:
+    from midfea.bench.plot import plot_growth
+    from midfea.provenance import write_rows
+
+    if json_file is not None:
+        write_rows(rows, json_file, [seed])
+        print(f"Rows: {json_file}")
+    if plot is not None:
+        plot_growth(rows, plot)
+        print(f"Picture: {plot}")

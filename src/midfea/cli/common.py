@@ -6,12 +6,14 @@ import sys
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 if TYPE_CHECKING:
     from midfea.datasets import Skipped
+    from midfea.export.runtime import Predictor
+    from midfea.pictures.picture import Picture
 
 
 class Preset(StrEnum):
@@ -55,7 +57,7 @@ def warn_skipped(skipped: Sequence[Skipped], total: int) -> None:
         warn_listed(f"skipped {len(skipped)} of {total} files", named)
 
 
-def load_classifier(path: Path) -> Any:
+def load_classifier(path: Path) -> Predictor:
     """The classifier of a model file, `.midfea` or `.onnx`."""
     import midfea
 
@@ -64,17 +66,21 @@ def load_classifier(path: Path) -> Any:
 
         return OnnxClassifier(path)
     model = midfea.load(path)
-    if not hasattr(model, "predict_proba"):
+    if not isinstance(model, midfea.MidFeaClassifier):
         raise ValueError(f"{path}: holds a {type(model).__name__}, a classifier is needed")
     return model
 
 
-def read_for(model: Any, paths: Sequence[Path]) -> tuple[list[Any], list[Path], list[Skipped]]:
-    """Images as the model wants them, their files, and the files left out."""
-    from midfea.datasets.folder import read_images
+def read_for(
+    classifier: Predictor, paths: Sequence[Path]
+) -> tuple[list[Path] | list[Picture], list[Path], list[Skipped]]:
+    """Images as the classifier wants them, their files, and the files left out."""
+    from midfea.datasets.folder import read_photos
 
-    images, kept, skipped = read_images(list(paths), model.settings_["max_side"], model.min_side)
-    return (kept if getattr(model, "reads_files", False) else images), kept, skipped
+    photos, skipped = read_photos(list(paths), classifier.max_side, classifier.min_side)
+    files = [photo.path for photo in photos]
+    images = files if classifier.reads_files else [photo.picture for photo in photos]
+    return images, files, skipped
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

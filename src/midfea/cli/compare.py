@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from midfea.cli.common import Jobs, Seed, print_table, warn, warn_skipped
+
+if TYPE_CHECKING:
+    from midfea.provenance import Row
 
 # The names of midfea.bench.methods, here so that --help need not import it.
 METHODS = ("pixels", "hog", "sift", "paper", "fast", "best")
@@ -34,7 +36,7 @@ def compare(
         ),
     ] = None,
     splits: Annotated[int, typer.Option(help="Random splits, the same for all methods.", min=1)] = 3,
-    held_out: Annotated[
+    test_share: Annotated[
         float, typer.Option(help="Share of the images to test with.", min=0.05, max=0.95)
     ] = 0.5,
     json_file: Annotated[
@@ -59,54 +61,63 @@ def compare(
         midfea compare --data photos
         midfea compare --data photos --methods fast,best --splits 5 --json rows.json
     """
-    from midfea.bench.methods import compare_methods, missing_for
+    from midfea.bench.methods import compare_methods
     from midfea.datasets import load_folder
-    from midfea.files import check_writable, replacing
+    from midfea.files import check_writable
     from midfea.progress import progress_bars
+    from midfea.provenance import write_rows
 
     if json_file is not None:
         check_writable(json_file)
-    wanted = list(dict.fromkeys(",".join(methods).split(","))) if methods else list(DEFAULT)
-    for name in list(wanted):
+    chosen = _chosen(methods)
+    with progress_bars():
+        photos = load_folder(data)
+        warn_skipped(photos.skipped, len(photos.paths) + len(photos.skipped))
+        rows = compare_methods(
+            photos.images,
+            photos.target,
+            chosen,
+            dataset=data.resolve().name,
+            n_splits=splits,
+            test_share=test_share,
+            seed=seed,
+            n_jobs=jobs,
+        )
+    _print(rows)
+    n_test = rows[0]["n_test"]
+    print(f"{len(photos.images) - n_test} images to learn from, {n_test} to test, {splits} splits.")
+    if json_file is not None:
+        write_rows(rows, json_file, range(seed, seed + splits))
+        print(f"Rows: {json_file}")
+
+
+def _chosen(methods: list[str] | None) -> list[str]:
+    """The methods asked for; without any, those that can be used here."""
+    from midfea.bench.methods import missing_for
+
+    names = list(dict.fromkeys(",".join(methods).split(","))) if methods else list(DEFAULT)
+    for name in list(names):
         if name not in METHODS:
             raise ValueError(f"no method {name!r}: choose from {', '.join(METHODS)}")
         if line := missing_for(name):
             if methods:
                 raise ValueError(f"{name} needs OpenCV: {line}")
             warn(f"{name} is left out: {line}")
-            wanted.remove(name)
-    with progress_bars():
-        found = load_folder(data)
-        warn_skipped(found.skipped, len(found.paths) + len(found.skipped))
-        rows = compare_methods(
-            found.images,
-            found.target,
-            wanted,
-            n_splits=splits,
-            held_out=held_out,
-            seed=seed,
-            n_jobs=jobs,
-        )
-    for row in rows:
-        row["dataset"] = data.resolve().name
+            names.remove(name)
+    return names
+
+
+def _print(rows: list[Row]) -> None:
     print_table(
         ("method", "accuracy", "deviation", "seconds to train", "ms per image"),
-        [_shown(r) for r in rows],
-    )
-    n_test = rows[0]["n_test"]
-    print(f"{len(found.images) - n_test} images to learn from, {n_test} to test, {splits} splits.")
-    if json_file is not None:
-        with replacing(json_file) as temporary:
-            temporary.write_text(json.dumps(rows, indent=1) + "\n")
-        print(f"Rows: {json_file}")
-
-
-def _shown(row: dict[str, Any]) -> tuple[str, ...]:
-    deviation = f"{row['std']:.1f}" if row["trials"] > 1 else "-"
-    return (
-        row["method"],
-        f"{row['mean']:.1f} %",
-        deviation,
-        f"{row['seconds_to_train']:.1f}",
-        f"{row['ms_per_image']:.1f}",
+        [
+            (
+                row["method"],
+                f"{row['mean']:.1f} %",
+                f"{row['std']:.1f}" if row["trials"] > 1 else "-",
+                f"{row['seconds_to_train']:.1f}",
+                f"{row['ms_per_image']:.1f}",
+            )
+            for row in rows
+        ],
     )

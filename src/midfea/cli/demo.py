@@ -28,7 +28,7 @@ def demo(
     from sklearn.model_selection import train_test_split
 
     from midfea import MidFeaClassifier
-    from midfea.cli.raw_pixels import raw_pixel_accuracy
+    from midfea.baselines import FeatureSVM
     from midfea.datasets import load_surfaces
     from midfea.files import check_writable
     from midfea.learning.curve import learning_curve
@@ -47,7 +47,8 @@ def demo(
     print(f"Built-in set (synthetic): {len(images)} images to learn from, {len(held_out)} to test.")
     model = MidFeaClassifier(preset=preset.value, random_state=seed, n_jobs=jobs, keep_features=True)
     with progress_bars():
-        raw = raw_pixel_accuracy(images, y, held_out, y_held_out, seed)
+        baseline = FeatureSVM("pixels", n_jobs=jobs, random_state=seed)
+        raw = baseline.fit(images, y).score(held_out, y_held_out)
         started = time.perf_counter()
         model.fit(images, y)
         fitted = time.perf_counter()

@@ -19,6 +19,8 @@ UNSURE = "unsure"
 
 
 class Format(StrEnum):
+    """How answers are printed."""
+
     table = "table"
     csv = "csv"
     json = "json"

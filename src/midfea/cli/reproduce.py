@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from midfea.cli.common import Seed, print_table, warn
+
+if TYPE_CHECKING:
+    from midfea.provenance import Row
 
 # The names of midfea.reproduce.protocols, here so that --help need not import it.
 PROTOCOL_HELP = {
@@ -47,7 +49,8 @@ def _protocol_command(name: str) -> Callable[..., None]:
             int | None, typer.Option(help="Random splits or seeds. Default: 3 (yale-b 10).", min=1)
         ] = None,
         method: Annotated[
-            list[str] | None, typer.Option(help="Only this row of the table (may be repeated).")
+            list[str] | None,
+            typer.Option("--methods", "--method", help="Only this row (may be repeated)."),
         ] = None,
         json_file: Json = None,
         seed: Seed = 0,
@@ -61,9 +64,8 @@ def _protocol_command(name: str) -> Callable[..., None]:
 
         protocol = PROTOCOLS[name]
         names = [m.name for m in protocol.methods]
-        for wanted in method or ():
-            if wanted not in names:
-                raise ValueError(f"no method {wanted!r} in {name}: choose from {', '.join(names)}")
+        for unknown in set(method or ()) - set(names):
+            raise ValueError(f"no method {unknown!r} in {name}: choose from {', '.join(names)}")
         if json_file is not None:
             check_writable(json_file)
         folder = None if no_cache else cache or cache_folder()
@@ -80,8 +82,8 @@ def _protocol_command(name: str) -> Callable[..., None]:
         if missing:
             warn(f"not in this copy of the data: {', '.join(missing)}")
         print(protocol.title)
-        show_rows(rows)
-        write_rows(rows, json_file)
+        n_trials = protocol.trials if trials is None else trials
+        _finish(rows, json_file, range(seed, seed + n_trials))
 
     command.__doc__ = PROTOCOL_HELP[name]
     return command
@@ -125,8 +127,7 @@ def claims(
         check_writable(json_file)
     with progress_bars():
         rows = measure_claims(data, seed=seed, only=only, cache=cache or cache_folder())
-    show_rows(rows)
-    write_rows(rows, json_file)
+    _finish(rows, json_file, [seed])
 
 
 @reproduce.command()
@@ -151,10 +152,13 @@ def cache_folder() -> Path:
     return Path(base) / "midfea"
 
 
-def show_rows(rows: Sequence[dict[str, Any]]) -> None:
-    """The table: ours beside the paper's."""
+def _finish(rows: Sequence[Row], json_file: Path | None, seeds: Iterable[int]) -> None:
+    """Print the table, ours beside the paper's, and write the rows."""
+    from midfea.provenance import write_rows
+    from midfea.reproduce.results import verdict
+
     print_table(
-        ("method", "metric", "mean", "deviation", "trials", "paper"),
+        ("method", "metric", "mean", "deviation", "trials", "paper", "ours - paper"),
         [
             (
                 row["method"],
@@ -163,17 +167,11 @@ def show_rows(rows: Sequence[dict[str, Any]]) -> None:
                 f"{row['std']:.2f}",
                 str(row["trials"]),
                 "" if row["paper"] is None else f"{row['paper']}",
+                verdict(row),
             )
             for row in rows
         ],
     )
-
-
-def write_rows(rows: Sequence[dict[str, Any]], path: Path | None) -> None:
-    """The rows as JSON, the whole file or nothing."""
-    from midfea.files import replacing
-
-    if path is not None:
-        with replacing(path) as temporary:
-            temporary.write_text(json.dumps(list(rows), indent=1) + "\n")
-        print(f"Rows: {path}")
+    if json_file is not None:
+        write_rows(rows, json_file, seeds)
+        print(f"Rows: {json_file}")

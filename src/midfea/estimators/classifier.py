@@ -90,6 +90,8 @@ class MidFeaClassifier(ClassifierMixin, MidFeaBase):
     network: NetworkSettings | None = None
     keep_features: bool = False
 
+    reads_files = False  # pictures will do: they are what it makes of files
+
     def fit(self, images: Any, y: Any, groups: Any = None) -> MidFeaClassifier:
         """Learn the features from the images, then the heads from images and labels.
 

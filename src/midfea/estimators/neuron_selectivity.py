@@ -315,8 +315,10 @@ def responses_order(layer: NeuronSelectivity) -> NDArray[np.intp]:
 
 
 def responses_image(layer: NeuronSelectivity) -> NDArray[np.uint8]:
-    """`class_responses_` as a grey image: a row for each neuron in `responses_order`, a column for each
-    class; white is the strongest response of all."""
+    """`class_responses_` as a grey image, white for the strongest response of all.
+
+    A row for each neuron in `responses_order`, a column for each class.
+    """
     sorted_rows = layer.class_responses_[responses_order(layer)]
     strongest = max(float(sorted_rows.max()), np.finfo(np.float32).tiny)
     return np.round(255 * sorted_rows / strongest).astype(np.uint8)

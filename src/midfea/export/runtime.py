@@ -25,11 +25,14 @@ class Predictor(Protocol):
     n_jobs: int | None
     classes_: NDArray[Any]
     max_side: int | None
+    reads_files: bool  # whether it takes files rather than pictures
 
     @property
-    def min_side(self) -> int: ...
+    def min_side(self) -> int:
+        """Pixels an image needs on its shorter side."""
 
-    def predict_proba(self, images: Any) -> NDArray[np.float64]: ...
+    def predict_proba(self, images: Any) -> NDArray[np.float64]:
+        """Probability of each class, (n, n_classes)."""
 
 
 class OnnxClassifier:

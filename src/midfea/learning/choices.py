@@ -151,8 +151,11 @@ class Trials:
         return extractor, extractor.transform(self.pictures, self.n_threads)
 
     def can_try(self, n_words: int, n_cells: int, n_samples: int) -> bool:
-        """Whether so many words are worth a trial: images are small, there are enough descriptors to
-        learn them from, and the features and the linear head fit into memory."""
+        """Whether so many words are worth a trial.
+
+        Images are small, there are enough descriptors to learn the words from, and the features and the
+        linear head fit into memory.
+        """
         n_features = n_cells * n_words
         if len(self.y) * n_features > self.rules.max_features:
             return False

@@ -6,8 +6,8 @@ interval covers what it promises for small counts and near 100 % too.
 Cross-validation is less certain than as many independent answers: the training parts overlap, and the
 model that is kept is yet another one. Nadeau and Bengio (Machine Learning 52, 2003) take the variance of
 such an average to be larger by the ratio of test to training size, that is, for K folds of which U are
-held out in turn, by a factor of 1 + U / (K - 1). In simulations that is too much: the factor lies between
-1.0 and 1.6 for ten folds. We use Wilson's interval with an effective sample size of n divided by
+held out in turn, by a factor of 1 + U / (K - 1). In simulations that is too much: the factor lies
+between 1.0 and 1.6 for ten folds. We use Wilson's interval with an effective sample size of n divided by
 1 + `OVERLAP` U / (K - 1). `tests/test_interval.py` counts how often it covers.
 """
 

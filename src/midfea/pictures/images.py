@@ -114,16 +114,7 @@ def _checked(images: Any) -> Sequence[Any]:
     if isinstance(images, Pictures):
         return images
     if hasattr(images, "__array__") and not isinstance(images, list | tuple):
-        images = np.asarray(images)
-        if images.dtype == object:
-            images = list(images)
-        elif images.ndim < 3 or (images.ndim == 3 and images.shape[2] in (3, 4)):
-            raise ImageError(
-                f"got one array of shape {images.shape}, which is not a stack of images "
-                f"(for a single image write [image]). {FORMS}"
-            )
-        elif images.ndim > 4:
-            raise ImageError(f"got an array of {images.ndim} dimensions. {FORMS}")
+        images = _stack(np.asarray(images))
     elif not isinstance(images, Sequence):
         raise ImageError(f"got {type(images).__name__}. {FORMS}")
     if len(images) == 0:
@@ -135,6 +126,20 @@ def _checked(images: Any) -> Sequence[Any]:
         elif not isinstance(item, Picture):
             _check_array(index, item)
     return images
+
+
+def _stack(images: NDArray[Any]) -> Sequence[Any]:
+    """An array as images, one for each row."""
+    if images.dtype == object:
+        return list(images)
+    if images.ndim < 3 or (images.ndim == 3 and images.shape[2] in (3, 4)):
+        raise ImageError(
+            f"got one array of shape {images.shape}, which is not a stack of images "
+            f"(for a single image write [image]). {FORMS}"
+        )
+    if images.ndim > 4:
+        raise ImageError(f"got an array of {images.ndim} dimensions. {FORMS}")
+    return list(images)
 
 
 def _check_array(index: int, item: Any) -> None:

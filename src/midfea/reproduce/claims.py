@@ -23,10 +23,12 @@ from scipy.spatial import Delaunay
 from midfea import MidFea, datasets
 from midfea.baselines.local_features import hog_maps, sift_maps
 from midfea.progress import track
+from midfea.provenance import Row
 from midfea.reproduce.evaluate import evaluate_classes
 from midfea.reproduce.features import span_features
 from midfea.reproduce.protocols import PROTOCOLS, Method
-from midfea.reproduce.run import Row
+from midfea.reproduce.run import make_row
+from midfea.stages import unit_length
 
 Maps = Callable[[NDArray[np.uint8]], NDArray[Any]]  # image -> (height, width, channel)
 
@@ -56,22 +58,22 @@ def light(data: Path, seed: int, cache: Path | None) -> list[Row]:
     """Distances between lights over distances between people, for each kind of map."""
     faces = datasets.load_yale_b(data)
     names = [Path(path).stem for path in faces.paths]
-    found = {(name[:7], name[-9:]): i for i, name in enumerate(names)}
-    people = [p for p in faces.target_names if all((p, at) in found for at in LIGHTS)]
+    index = {(name[:7], name[-9:]): i for i, name in enumerate(names)}
+    people = [p for p in faces.target_names if all((p, at) in index for at in LIGHTS)]
     model = MidFea(n_words=50, projection=None, random_state=seed).fit(faces.images[::20])
     return [
-        _row("light", name, "one face, two lights / two faces, one light", *pair, trials=len(people))
+        make_row("light", name, "one face, two lights / two faces, one light", *pair, len(people))
         for name, maps in track(_kinds(model).items(), "light", 4)
-        for pair in [_ratio(maps, faces.images, found, people)]
+        for pair in [light_ratio(maps, faces.images, index, people)]
     ]
 
 
-def _ratio(
-    maps: Maps, images: list[Any], found: dict[tuple[str, str], int], people: list[str]
+def light_ratio(
+    maps: Maps, images: list[Any], index: dict[tuple[str, str], int], people: list[str]
 ) -> tuple[float, float]:
     """Mean and deviation over the people of |one face, two lights| / |two faces, one light|."""
     vectors = {
-        (p, at): maps(images[found[p, at]]).ravel().astype(np.float32) for p in people for at in LIGHTS
+        (p, at): maps(images[index[p, at]]).ravel().astype(np.float32) for p in people for at in LIGHTS
     }
 
     def distance(a: tuple[str, str], b: tuple[str, str]) -> float:
@@ -91,7 +93,7 @@ def focus(data: Path, seed: int, cache: Path | None) -> list[Row]:
     step = max(1, len(faces.images) // MAX_PHOTOS)
     photos = faces.images[::step]
     outlines = [
-        _outline(points, photo.shape)
+        face_outline(points, photo.shape)
         for points, photo in zip(faces.landmarks[::step], photos, strict=True)
     ]
     model = MidFea(n_words=50, projection=None, random_state=seed).fit(photos[::4])
@@ -99,20 +101,23 @@ def focus(data: Path, seed: int, cache: Path | None) -> list[Row]:
     for name, maps in track(_kinds(model).items(), "focus", 4):
         if name == "raw pixels":
             continue  # brightness is not attention
-        shares = [_share(maps(photo), outline) for photo, outline in zip(photos, outlines, strict=True)]
+        shares = [
+            attention_share(maps(photo), outline)
+            for photo, outline in zip(photos, outlines, strict=True)
+        ]
         mean, deviation = float(np.mean(shares)), float(np.std(shares))
         metric = "averaged map, within the face / overall"
-        rows.append(_row("focus", name, metric, mean, deviation, trials=len(photos)))
+        rows.append(make_row("focus", name, metric, mean, deviation, len(photos)))
     return rows
 
 
-def _outline(points: NDArray[np.float64], shape: tuple[int, int]) -> NDArray[np.bool_]:
+def face_outline(points: NDArray[np.float64], shape: tuple[int, int]) -> NDArray[np.bool_]:
     """The pixels within the hull of the landmarks."""
     rows, columns = np.indices(shape)
     return Delaunay(points).find_simplex(np.stack([columns, rows], axis=-1)) >= 0
 
 
-def _share(maps: NDArray[Any], outline: NDArray[np.bool_]) -> float:
+def attention_share(maps: NDArray[Any], outline: NDArray[np.bool_]) -> float:
     average = maps.astype(np.float64).mean(axis=2)
     rows = np.linspace(0, outline.shape[0] - 1, average.shape[0]).round().astype(int)
     columns = np.linspace(0, outline.shape[1] - 1, average.shape[1]).round().astype(int)
@@ -137,21 +142,19 @@ def projection(data: Path, seed: int, cache: Path | None) -> list[Row]:
         variants: dict[str, NDArray[Any]] = {"none": x}
         rng = np.random.RandomState(seed)
         for n in DIMENSIONS:
-            variants[f"random, {n}"] = _unit(x @ rng.normal(size=(x.shape[1], n)).astype(np.float32))
+            variants[f"random, {n}"] = unit_length(
+                x @ rng.normal(size=(x.shape[1], n)).astype(np.float32)
+            )
         centre = x[split[0]].mean(axis=0)
         directions = np.linalg.svd(x[split[0]] - centre, full_matrices=False)[2]
         for n in (300, 1000):
             if n < len(directions):
-                variants[f"PCA, {n}"] = _unit((x - centre) @ directions[:n].T)
+                variants[f"PCA, {n}"] = unit_length((x - centre) @ directions[:n].T)
         for kind, reduced in track(variants.items(), f"projection, {name}", len(variants)):
-            found = evaluate_classes(reduced, bunch.target, None, split, Method("MidFea"), seed)
+            metrics = evaluate_classes(reduced, bunch.target, None, split, Method("MidFea"), seed)
             metric = "mean per-class accuracy"
-            rows.append(_row(name, f"projection {kind}", metric, found[metric], 0.0, trials=1))
+            rows.append(make_row(name, f"projection {kind}", metric, metrics[metric], 0.0, 1))
     return rows
-
-
-def _unit(x: NDArray[Any]) -> NDArray[np.float32]:
-    return np.asarray(x / np.linalg.norm(x, axis=1, keepdims=True), dtype=np.float32)
 
 
 def _kinds(model: MidFea) -> dict[str, Maps]:
@@ -161,16 +164,4 @@ def _kinds(model: MidFea) -> dict[str, Maps]:
         "HOG": hog_maps,
         "SIFT": sift_maps,
         "MidFea (3D max pooling)": lambda image: model.feature_maps(image)["max_pool_3d"],
-    }
-
-
-def _row(dataset: str, method: str, metric: str, mean: float, std: float, *, trials: int) -> Row:
-    return {
-        "dataset": dataset,
-        "method": method,
-        "metric": metric,
-        "mean": round(mean, 3),
-        "std": round(std, 3),
-        "trials": trials,
-        "paper": None,
     }

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from midfea.files import replacing
+from midfea.learning.head import Features
 from midfea.progress import track
+from midfea.provenance import Row
+from midfea.reproduce.cache import content_key
 from midfea.reproduce.evaluate import evaluate_classes, evaluate_numbers
-from midfea.reproduce.features import Features, content_key, raw_pixels, span_features
+from midfea.reproduce.features import raw_pixels, span_features
 from midfea.reproduce.protocols import Indices, Method, Protocol, Split
 
-Row = dict[str, Any]
 Result = dict[str, Any]  # metrics of one method on one split
 
 
@@ -40,48 +43,67 @@ def run_protocol(
     splits = protocol.splits(loaded, protocol.trials if trials is None else trials, seed)
     # Split by split, so that what is finished when a run is broken off can be compared.
     work = [(method, trial, split) for trial, split in enumerate(splits) for method in chosen]
-    found: dict[str, list[Result]] = {method.name: [] for method in chosen}
-    images = content_key(list(loaded.images))
+    results: dict[str, list[Result]] = {method.name: [] for method in chosen}
+    images = content_key([np.asarray(image) for image in loaded.images])
     for method, trial, split in track(work, name, len(work)):
-        kept = None
+        path = None
         if cache is not None:
-            what = content_key(name, images, _described(method), seed + trial, *split)
-            kept = cache / "trials" / f"{what}.json"
-        if kept is not None and kept.exists():
-            found[method.name].append(json.loads(kept.read_text()))
+            key = content_key(name, images, _settings(method), seed + trial, *split)
+            path = cache / "trials" / f"{key}.json"
+        if path is not None and path.exists():
+            results[method.name].append(json.loads(path.read_text()))
             continue
         result = _one(protocol, method, loaded, split, seed + trial, cache)
-        found[method.name].append(result)
-        if kept is not None:
-            kept.parent.mkdir(parents=True, exist_ok=True)
-            with replacing(kept) as temporary:
+        results[method.name].append(result)
+        if path is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with replacing(path) as temporary:
                 temporary.write_text(json.dumps(result))
-    rows = [row for method in chosen for row in _rows(name, protocol, method, found[method.name])]
-    for layered in found:
+    rows = [row for method in chosen for row in _rows(name, protocol, method, results[method.name])]
+    return rows + _gains(name, protocol, results), loaded.missing
+
+
+def make_row(
+    dataset: str,
+    method: str,
+    metric: str,
+    mean: float,
+    std: float,
+    trials: int,
+    paper: float | None = None,
+) -> Row:
+    """A row of a table."""
+    numbers = {
+        "mean": round(float(mean), 3),
+        "std": round(float(std), 3),
+        "trials": trials,
+        "paper": paper,
+    }
+    return {"dataset": dataset, "method": method, "metric": metric, **numbers}
+
+
+def _gains(name: str, protocol: Protocol, results: dict[str, list[Result]]) -> list[Row]:
+    """What the NS layer is worth, trial by trial."""
+    rows = []
+    for layered in results:
         plain = layered.replace("MidFea-NS", "MidFea")
-        if plain != layered and plain in found:
-            less = Method(f"{layered} less {plain}", None)
-            apart = [_less(*both) for both in zip(found[layered], found[plain], strict=True)]
-            rows += _rows(name, protocol, less, apart)
-    return rows, loaded.missing
+        if plain != layered and plain in results:
+            pairs = zip(results[layered], results[plain], strict=True)
+            method = Method(f"{layered} less {plain}")
+            rows += _rows(name, protocol, method, [_difference(*pair) for pair in pairs])
+    return rows
 
 
-def _less(layered: Result, plain: Result) -> Result:
-    same = ("images of each person",)
+def _difference(layered: Result, plain: Result) -> Result:
     return {
-        metric: value if metric in same else np.subtract(value, plain[metric]).tolist()
+        metric: value if metric.startswith("images") else np.subtract(value, plain[metric]).tolist()
         for metric, value in layered.items()
     }
 
 
-def _described(method: Method) -> dict[str, Any]:
-    return {
-        "settings": None if method.settings is None else dict(method.settings),
-        "neurons": method.neurons,
-        "selectivity": dict(method.selectivity),
-        "kernel": method.kernel,
-        "also": method.also,
-    }
+def _settings(method: Method) -> dict[str, Any]:
+    """Of a method, all that decides its result."""
+    return {key: value for key, value in asdict(method).items() if key not in ("name", "paper")}
 
 
 def _one(
@@ -90,26 +112,17 @@ def _one(
     train = split[0]
     if protocol.task == "numbers":
         # Each person is tested with all others known, so the span is that of all images.
-        everyone = np.arange(len(data.images))
-        x = _features(protocol, method, data, train, everyone, seed, cache)
+        x = _features(protocol, method, data, train, np.arange(len(data.images)), seed, cache)
         more = {
             "warped": lambda: raw_pixels(data.warped, None),
-            "landmarks": lambda: _flat(data.landmarks),
+            "landmarks": lambda: data.landmarks.reshape(len(data.landmarks), -1).astype(np.float32),
         }
         parts = [x, *(more[name]() for name in method.also)]
         return evaluate_numbers(parts, data.target, data.groups, split, method, seed)
     x = _features(protocol, method, data, train, train, seed, cache)
     groups = data.groups if protocol.person_folds else None
-    return evaluate_classes(
-        x,
-        data.target,
-        groups,
-        split,
-        method,
-        seed,
-        most_tested=protocol.most_tested,
-        uncounted=protocol.uncounted,
-    )
+    limits = protocol.most_tested, protocol.uncounted
+    return evaluate_classes(x, data.target, groups, split, method, seed, *limits)
 
 
 def _features(
@@ -126,33 +139,15 @@ def _features(
     return span_features(data.images, learn, method.settings, seed, cache, span=span)
 
 
-def _flat(a: Any) -> Features:
-    return np.asarray(a.reshape(len(a), -1), dtype=np.float32)
-
-
-def _rows(name: str, protocol: Protocol, method: Method, found: list[Result]) -> list[Row]:
+def _rows(name: str, protocol: Protocol, method: Method, results: list[Result]) -> list[Row]:
     """One row for each metric. Of ages: the mean absolute error, its deviation over the people."""
-    values: dict[str, tuple[float, float]] = {}
-    n_trials = len(found)
     if protocol.task == "numbers":
-        errors = np.concatenate([f["error of each person"] for f in found])
-        counts = np.concatenate([f["images of each person"] for f in found])
-        mean = float(errors @ counts / counts.sum())
-        values["MAE (years)"] = mean, float(np.std(errors))
-        n_trials = len(errors)
-    else:
-        for metric in found[0]:
-            each = [f[metric] for f in found]
-            values[metric] = float(np.mean(each)), float(np.std(each))
+        errors = np.concatenate([result["error of each person"] for result in results])
+        counts = np.concatenate([result["images of each person"] for result in results])
+        mean, deviation = float(errors @ counts / counts.sum()), float(np.std(errors))
+        return [make_row(name, method.name, "MAE (years)", mean, deviation, len(errors), method.paper)]
+    values = {metric: [result[metric] for result in results] for metric in results[0]}
     return [
-        {
-            "dataset": name,
-            "method": method.name,
-            "metric": metric,
-            "mean": round(mean, 3),
-            "std": round(deviation, 3),
-            "trials": n_trials,
-            "paper": method.paper,
-        }
-        for metric, (mean, deviation) in values.items()
+        make_row(name, method.name, metric, np.mean(v), np.std(v), len(results), method.paper)
+        for metric, v in values.items()
     ]

@@ -31,8 +31,10 @@ def soft_convolution_pooled(  # type: ignore[no-untyped-def]
     N: tl.constexpr, SIZE: tl.constexpr, SAME: tl.constexpr, LOG_CHANNELS: tl.constexpr,
     RECTIFY: tl.constexpr, PAIRS: tl.constexpr, EQUAL: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Maps of one image (grid axis 1), BLOCK places of the pooled grid (axis 0), all channels of a place
-    together: the maps, zeros, and last the squared length of what the place adds to a descriptor.
+    """Maps of one image (grid axis 1), BLOCK places of the pooled grid (axis 0).
+
+    All channels of a place together: the maps, zeros, and last the squared length of what the place
+    adds to a descriptor.
 
     The four responses of a place are computed at once, so that each filter value is read once. A
     response has exactly the stages' rounding: none, for 8-bit pixels. Responses beyond the border of an
@@ -260,8 +262,11 @@ def settle(  # type: ignore[no-untyped-def]
     K: tl.constexpr, K_REST: tl.constexpr, WINDOW: tl.constexpr, CHANNELS: tl.constexpr,
     LEVELS: tl.constexpr, BLOCK: tl.constexpr, WORDS: tl.constexpr,
 ):  # fmt: skip
-    """Words of the doubtful descriptors: scores as good as float32's, from float16 numbers and what was
-    lost when they were rounded, in three products."""
+    """Words of the doubtful descriptors.
+
+    Scores as good as float32's, from float16 numbers and what was lost when they were rounded, in three
+    products.
+    """
     n_columns = columns - WINDOW + 1
     n_places = (rows - WINDOW + 1) * n_columns
     ROWS: tl.constexpr = WINDOW * CHANNELS

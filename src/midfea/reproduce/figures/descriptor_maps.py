@@ -87,8 +87,9 @@ def draw_averages(filters: NDArray[Any], every: Mapping[str, Mapping[str, NDArra
     for line, (name, maps) in enumerate(every.items()):
         show(figure.add_subplot(grid[line, 1]), maps["image"], f"(b) {name}", vmin=0, vmax=255)
         for column, kind in ((2, "sift"), (4, "descriptors")):
-            tiles = np.moveaxis(maps[kind], -1, 0)[::STEP][:6]
+            six = maps[kind][:, :, ::STEP][:, :, :6]
             title = f"(c) six maps, {NAMES[kind]}"
+            tiles = np.moveaxis(six, -1, 0)
             show_mosaic(figure.add_subplot(grid[line, column]), tiles, 3, title, low=0)
         for column, kind in ((3, "sift"), (5, "descriptors"), (6, "floored")):
             _show_average(figure.add_subplot(grid[line, column]), maps[kind], f"average, {NAMES[kind]}")

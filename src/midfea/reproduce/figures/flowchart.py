@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from midfea import MidFea
 from midfea.estimators.neuron_selectivity import NeuronSelectivity, responses_order
-from midfea.estimators.selective import centred
+from midfea.learning.ns_layer import centred
 from midfea.reproduce.figures import sets
 from midfea.view.style import COLOURS, new_figure, save, show, show_mosaic
 

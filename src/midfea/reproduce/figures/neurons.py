@@ -31,9 +31,10 @@ from sklearn.decomposition import PCA
 
 from midfea import datasets, stages
 from midfea.estimators.neuron_selectivity import NeuronSelectivity, responses_order
-from midfea.estimators.selective import centred
+from midfea.learning.ns_layer import centred
 from midfea.progress import track
-from midfea.view.style import COLOURS, new_figure, save, save_numbers, show
+from midfea.provenance import write_rows
+from midfea.view.style import COLOURS, new_figure, save, show
 
 N_DIRECTIONS = 300
 YEARS = 10  # of one class of ages
@@ -170,7 +171,8 @@ def ages(data: Path, output: Path, seed: int) -> list[Path]:
         for d, mean in zip(tested, column, strict=True)
     ]  # fmt: skip
     figure = draw(neurons, images[train], shown, titles, "", curves=(YEARS * tested + YEARS / 2, means))
-    return [*save(figure, output, "neurons-ages"), save_numbers(rows, output, "neurons-ages")]
+    write_rows(rows, output / "neurons-ages.json", [seed])
+    return [*save(figure, output, "neurons-ages"), output / "neurons-ages.json"]
 
 
 def draw(

@@ -8,24 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 from midfea.estimators.neuron_selectivity import NeuronSelectivity
 from midfea.progress import track
+from midfea.provenance import Row, write_rows
 from midfea.reproduce.evaluate import evaluate_classes
 from midfea.reproduce.features import span_features
 from midfea.reproduce.figures.curves import draw_parameters
 from midfea.reproduce.protocols import PROTOCOLS, Method
-from midfea.view.style import save, save_numbers
+from midfea.view.style import save
 
 FACTORS = (0.0, 0.01, 0.1, 1.0, 10.0, 100.0)  # times the default; 0 leaves the term out
 NEURONS = (2, 4, 6, 10, 20, 50)
-Row = dict[str, Any]
 
 
 def make(data: Path, output: Path, seed: int) -> list[Path]:
     rows = measure(data, seed)
-    return [*save(draw_parameters(rows), output, "parameters"), save_numbers(rows, output, "parameters")]
+    write_rows(rows, output / "parameters.json", [seed])
+    return [*save(draw_parameters(rows), output, "parameters"), output / "parameters.json"]
 
 
 def measure(
@@ -35,22 +35,22 @@ def measure(
 
     Parameter None: the features without the layer.
     """
-    faces, sexes = _task("ar-face", data, seed), _task("ar-gender", data, seed)
+    faces, gender = _task("ar-face", data, seed), _task("ar-gender", data, seed)
     neurons_of_faces = next(m.neurons for m in PROTOCOLS["ar-face"].methods if m.neurons)
     rows: list[Row] = [
-        {"task": task, "parameter": None, "value": None, "accuracy": accuracy(Method("MidFea"))}
-        for task, accuracy in (("ar-face", faces), ("ar-gender", sexes))
+        {"task": task, "parameter": None, "value": None, "accuracy": measured(Method("MidFea"))}
+        for task, measured in (("ar-face", faces), ("ar-gender", gender))
     ]
     defaults = NeuronSelectivity().get_params()
     points = [(name, factor) for name in ("alpha", "beta", "gamma", "lam") for factor in factors]
     for name, factor in track(points, "parameters", len(points)):
         value = float(f"{factor * defaults[name]:.6g}")
-        found = faces(Method("MidFea-NS", neurons=neurons_of_faces, selectivity={name: value}))
+        accuracy = faces(Method("MidFea-NS", neurons=neurons_of_faces, selectivity={name: value}))
         row = {"task": "ar-face", "parameter": name, "value": value, "times default": factor}
-        rows.append({**row, "accuracy": found})
+        rows.append({**row, "accuracy": accuracy})
     for n in track(neurons, "numbers of neurons", len(neurons)):
-        found = sexes(Method("MidFea-NS", neurons=n))
-        rows.append({"task": "ar-gender", "parameter": "n_neurons", "value": n, "accuracy": found})
+        accuracy = gender(Method("MidFea-NS", neurons=n))
+        rows.append({"task": "ar-gender", "parameter": "n_neurons", "value": n, "accuracy": accuracy})
     return rows
 
 

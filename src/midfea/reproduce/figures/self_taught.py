@@ -18,28 +18,31 @@ from numpy.typing import NDArray
 from sklearn.decomposition import MiniBatchDictionaryLearning, sparse_encode
 from sklearn.exceptions import ConvergenceWarning
 
-from midfea.learning.svm import folds
-from midfea.pictures.images import read_image, resize, to_grey
+from midfea.learning.folds import make_folds
+from midfea.learning.folds import split as split_at
+from midfea.pictures.picture import to_grey
+from midfea.pictures.reading import read_image
+from midfea.pictures.resize import resize
 from midfea.progress import track
+from midfea.provenance import Row, write_rows
 from midfea.reproduce.evaluate import evaluate_classes
 from midfea.reproduce.features import raw_pixels, span_features
 from midfea.reproduce.figures.curves import draw_self_taught
 from midfea.reproduce.protocols import PROTOCOLS, Method
-from midfea.view.style import save, save_numbers
+from midfea.view.style import save
 
 COUNTS = (0, 500, 2000, 8000)
 BASES = (200, 600)
 SIZE = (30, 22)  # half of AR's height and width
-LEARNING_PENALTY = 0.05  # of codes that are not zero; 0.02 made no difference, but took longer
+LEARNING_PENALTY = 0.05  # of codes that are not zero
 CODING_PENALTIES = (0.005, 0.02)  # to choose from on the training faces
 Faces = NDArray[Any]  # (n, pixels); float64, in float32 the lasso does not quite converge
-Row = dict[str, Any]
 
 
 def make(data: Path, output: Path, seed: int) -> list[Path]:
     rows = measure(data, seed)
-    figure = draw_self_taught(rows)
-    return [*save(figure, output, "self_taught"), save_numbers(rows, output, "self_taught")]
+    write_rows(rows, output / "self_taught.json", [seed])
+    return [*save(draw_self_taught(rows), output, "self_taught"), output / "self_taught.json"]
 
 
 def measure(
@@ -124,14 +127,14 @@ def learn_dictionary(faces: Faces, n_bases: int, n_pixels: int, seed: int) -> Fa
 
 
 def choose_penalty(faces: Faces, people: NDArray[Any], dictionary: Faces, seed: int) -> float:
-    """The penalty whose codes of two thirds of the faces tell the people of the last third best."""
-    split = folds(np.unique(people, return_inverse=True)[1], 3, seed)[0]
+    """The penalty with the best accuracy on a third of the faces, learned from the others."""
+    split = split_at(make_folds(np.unique(people, return_inverse=True)[1], 3, seed), 0)
 
-    def held_out(penalty: float) -> float:
+    def validation_accuracy(penalty: float) -> float:
         codes = sparse_codes(faces, dictionary, penalty)
         return evaluate_classes(codes, people, None, split, Method("ST"), seed)["accuracy"]
 
-    return max(CODING_PENALTIES, key=held_out)
+    return max(CODING_PENALTIES, key=validation_accuracy)
 
 
 def sparse_codes(faces: Faces, dictionary: Faces, penalty: float) -> Faces:
