@@ -2,6 +2,7 @@
 
 import json
 import struct
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from safetensors.numpy import load_file, save_file
 
 import midfea
 from midfea import MidFea, MidFeaClassifier, MidFeaRegressor
-from midfea.model_file.v1 import ModelFileError
+from midfea.model_file import ModelFileError
 from small import SMALL
 
 
@@ -70,25 +71,43 @@ def rewrite(path, target, change_description=None, change_arrays=None):
     save_file(arrays, target, {"midfea": json.dumps(description)})
 
 
-def test_files_older_than_a_parameter(saved, tmp_path, surfaces):
-    """Files from before `device` and `precision` mean what was done then."""
+OLD = Path(__file__).parent / "data"
+
+
+@pytest.mark.parametrize("name", ["paper", "fast", "finetuned"])
+def test_files_of_format_1_answer_as_they_did(name):
+    """Written before format 2, with the probabilities that were given then; colours, floats, large ones."""
+    with np.load(OLD / "v1-answers.npz") as kept:
+        images = [kept[key] for key in kept.files if key.startswith("image.")]
+        probabilities, decisions = (kept[f"{name}.{what}"] for what in ("probabilities", "decision"))
+    model = midfea.load(OLD / f"{name}-v1.midfea")
+    np.testing.assert_allclose(model.predict_proba(images), probabilities, atol=1e-5)
+    np.testing.assert_allclose(model.decision_function(images), decisions, atol=1e-4)
+    assert len(model.validation_) == 0  # the format had none
+    assert "cv" not in map(str, model.get_params().values())
+
+
+def test_old_files_are_saved_in_the_new_format(tmp_path):
+    model = midfea.load(OLD / "finetuned-v1.midfea")
+    model.save(tmp_path / "new.midfea")
+    with np.load(OLD / "v1-answers.npz") as kept:
+        images = [kept["image.large"], kept["image.wide"]]
+    again = midfea.load(tmp_path / "new.midfea")
+    np.testing.assert_array_equal(again.predict_proba(images), model.predict_proba(images))
+
+
+def test_the_validation_record_is_kept(saved):
     model, path = saved
-
-    def older(description):
-        for part in ("params", "settings"):
-            for name in ("device", "precision"):
-                del description[part][name]
-
-    rewrite(path, tmp_path / "old.midfea", older)
-    again = midfea.load(tmp_path / "old.midfea")
-    assert again.get_params() == model.get_params()
-    np.testing.assert_array_equal(again.predict(surfaces[0]), model.predict(surfaces[0]))
+    again = midfea.load(path)
+    assert again.validation_.interval == model.validation_.interval
+    assert again.validation_.how == model.validation_.how
+    np.testing.assert_array_equal(again.validation_.predicted, model.validation_.predicted)
 
 
 @pytest.mark.parametrize(
     "change, message",
     [
-        (lambda d: d.update(version=2), "install a newer midfea"),
+        (lambda d: d.update(version=3), "install a newer midfea"),
         (lambda d: d.update({"class": "os.system"}), "does not know"),
         (lambda d: d["params"].update(telepathy=1), "telepathy"),
         (lambda d: d["settings"].pop("window"), "window"),
@@ -139,7 +158,7 @@ def test_nothing_half_written_is_left(saved, tmp_path, monkeypatch):
     def fails(*args):
         raise OSError("disk full")
 
-    monkeypatch.setattr("midfea.model_file.v1.save_file", fails)
+    monkeypatch.setattr("midfea.model_file.save_file", fails)
     with pytest.raises(OSError, match="disk full"):
         saved[0].save(target)
     assert [p.name for p in tmp_path.iterdir()] == ["m.midfea"]

@@ -17,7 +17,15 @@ KERNELS = {  # compiled loops, slower or harder to read in pieces
 }
 PARTS = {"model", "classifier", "regressor", "estimator", "extractor", "head", "layer", "network"}
 # Public by documentation (scikit-learn, namedtuple, os); names such as _repr_html_ are a protocol's.
-PUBLIC = {"_parameter_constraints", "_replace", "_asdict", "_fields", "_make", "_exit"}
+PUBLIC = {
+    "_parameter_constraints",
+    "_replace",
+    "_asdict",
+    "_fields",
+    "_make",
+    "_exit",
+    "_param_validation",
+}
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 

@@ -6,13 +6,15 @@ import sys
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 if TYPE_CHECKING:
     from midfea.datasets import Skipped
+    from midfea.estimators.classifier import MidFeaClassifier
     from midfea.export.runtime import Predictor
+    from midfea.learning.curve import LearningCurve
     from midfea.pictures.picture import Picture
 
 
@@ -81,6 +83,20 @@ def read_for(
     files = [photo.path for photo in photos]
     images = files if classifier.reads_files else [photo.picture for photo in photos]
     return images, files, skipped
+
+
+def training_curve(
+    model: MidFeaClassifier, images: Sequence[Picture], labels: Any, seed: int
+) -> LearningCurve:
+    """The learning curve of a classifier that has kept its training features."""
+    import numpy as np
+
+    from midfea.learning.curve import learning_curve
+    from midfea.learning.folds import join_duplicates
+
+    y = np.searchsorted(model.classes_, labels)
+    groups = join_duplicates(images)
+    return learning_curve(model.training_features_, y, model.head_.C, seed, groups)
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

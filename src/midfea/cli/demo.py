@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from midfea.cli.common import Jobs, Preset, PresetOption, Seed, print_table
+from midfea.cli.common import Jobs, Preset, PresetOption, Seed, print_table, training_curve
 
 
 def demo(
@@ -24,16 +24,15 @@ def demo(
 
     Example: midfea demo --report demo.html
     """
-    import numpy as np
     from sklearn.model_selection import train_test_split
 
     from midfea import MidFeaClassifier
     from midfea.baselines import FeatureSVM
     from midfea.datasets import load_surfaces
     from midfea.files import check_writable
-    from midfea.learning.curve import learning_curve
     from midfea.learning.interval import wilson
     from midfea.learning.predictions import Predictions
+    from midfea.pictures.picture import Picture
     from midfea.pictures.thumbnails import thumbnail
     from midfea.progress import progress_bars
     from midfea.report import Facts, Gallery, write_report
@@ -41,46 +40,41 @@ def demo(
     check_writable(report)
     data = load_surfaces(n_per_class=120, random_state=seed)
     labels = [data.target_names[kind] for kind in data.target]
-    images, held_out, y, y_held_out = train_test_split(
+    images, test_images, y, test_labels = train_test_split(
         data.images, labels, test_size=0.5, stratify=labels, random_state=seed
     )
-    print(f"Built-in set (synthetic): {len(images)} images to learn from, {len(held_out)} to test.")
+    print(f"Built-in set (synthetic): {len(images)} images to learn from, {len(test_images)} to test.")
     model = MidFeaClassifier(preset=preset.value, random_state=seed, n_jobs=jobs, keep_features=True)
     with progress_bars():
         baseline = FeatureSVM("pixels", n_jobs=jobs, random_state=seed)
-        raw = baseline.fit(images, y).score(held_out, y_held_out)
+        raw = baseline.fit(images, y).score(test_images, test_labels)
         started = time.perf_counter()
         model.fit(images, y)
         fitted = time.perf_counter()
-        probabilities = model.predict_proba(held_out)
+        probabilities = model.predict_proba(test_images)
         seconds = time.perf_counter() - fitted
-    predictions = Predictions.of_test_set(y_held_out, probabilities, model.classes_)
-    interval = wilson(int(predictions.correct.sum()), len(held_out))
-    milliseconds = 1000 * seconds / len(held_out)
-    print_table(
-        ("method", "accuracy", "ms per image"),
-        [
-            ("raw pixels + linear SVM", f"{raw:.1%}", "-"),
-            (f"midfea ({preset.value})", f"{interval.accuracy:.1%}", f"{milliseconds:.1f}"),
-        ],
-    )
+    predictions = Predictions.of_test_set(test_labels, probabilities, model.classes_)
+    interval = wilson(int(predictions.correct.sum()), len(test_images))
+    speed = f"{1000 * seconds / len(test_images):.1f}"
+    rows = [("raw pixels + linear SVM", f"{raw:.1%}", "-")]
+    rows += [(f"midfea ({preset.value})", f"{interval.accuracy:.1%}", speed)]
+    print_table(("method", "accuracy", "ms per image"), rows)
     print(f"Learned in {fitted - started:.0f} s.")
     print(f"Accuracy on new images: {interval}")
     gallery = Gallery(
-        images=held_out,
-        thumbnails=[thumbnail(image) for image in held_out],
-        names=[f"image {i + 1}" for i in range(len(held_out))],
+        images=test_images,
+        thumbnails=[thumbnail(image) for image in test_images],
+        names=[f"image {i + 1}" for i in range(len(test_images))],
     )
     facts = Facts(
         title="Surface defects (built-in set)",
         interval=interval,
-        how=f"Found on {len(held_out)} drawn images that were not trained on.",
+        how=f"Measured on {len(test_images)} drawn images that were not trained on.",
         learned=f"{len(images)} synthetic images in {fitted - started:.0f} s",
         seed=seed,
         others={"raw pixels + linear SVM": raw},
     )
     with progress_bars():
-        numbers = np.searchsorted(model.classes_, y)
-        curve = learning_curve(model.training_features_, numbers, model.head_.C, seed)
+        curve = training_curve(model, [Picture(image) for image in images], y, seed)
         write_report(report, model, predictions, gallery, facts, curve)
     print(f"Report: {report}")

@@ -34,16 +34,16 @@ def evaluate(
     ] = None,
     jobs: Jobs = None,
 ) -> None:
-    """Compare a model's answers with the labels of a folder it was not trained on.
+    """Compare a model's predictions with the labels of a folder it was not trained on.
 
     The folder holds one folder of images for each class, named as in training.
     Classes may be missing. The 95 % interval says how far the accuracy on
-    other images of the same kind may lie from the one found.
+    other images of the same kind may lie from the one measured.
 
     Examples:
 
-        midfea evaluate pets.midfea held-out
-        midfea evaluate pets.midfea held-out --report report.html --json numbers.json
+        midfea evaluate pets.midfea test-photos
+        midfea evaluate pets.midfea test-photos --report report.html --json numbers.json
     """
     from midfea.datasets import load_folder
     from midfea.files import check_writable
@@ -51,7 +51,6 @@ def evaluate(
     from midfea.learning.predictions import Predictions
     from midfea.progress import progress_bars
     from midfea.report import Facts, Gallery, write_report
-    from midfea.view.confusion import share
 
     for path in (report, json_file):
         if path is not None:
@@ -61,7 +60,7 @@ def evaluate(
     with progress_bars():
         data = load_folder(
             folder,
-            max_side=classifier.settings_["max_side"],
+            max_side=classifier.max_side,
             min_side=classifier.min_side,
             thumbnails=report is not None,
         )
@@ -72,25 +71,7 @@ def evaluate(
     predictions = Predictions.of_test_set(data.target, probabilities, classes)
     n_images = len(predictions.labels)
     interval = wilson(int(predictions.correct.sum()), n_images)
-    print_table(
-        ("class", "images", "recall", "precision"),
-        [
-            (row.name, str(row.images), share(row.recall), share(row.precision))
-            for row in predictions.per_class
-            if row.images
-        ],
-    )
-    pairs = [
-        (
-            f"{classes[pair.label]} predicted as {classes[pair.predicted]}",
-            str(pair.images),
-            f"{pair.share:.1%}",
-        )
-        for pair in predictions.confused_pairs(N_PAIRS)
-    ]
-    if pairs:
-        print_table(("most confused", "images", "of its class"), pairs)
-    print(f"Accuracy: {interval} of {n_images} images, mean recall {predictions.mean_recall:.1%}")
+    _print_result(predictions, interval)
     if json_file is not None:
         _write_json(json_file, predictions, interval)
         print(f"Numbers: {json_file}")
@@ -105,6 +86,26 @@ def evaluate(
             gallery = Gallery(data.images, data.thumbnails, names)
             write_report(report, classifier, predictions, gallery, facts)
         print(f"Report: {report}")
+
+
+def _print_result(predictions: Predictions, interval: Interval) -> None:
+    from midfea.view.confusion import share
+
+    rows = [
+        (row.name, str(row.images), share(row.recall), share(row.precision))
+        for row in predictions.per_class
+        if row.images
+    ]
+    print_table(("class", "images", "recall", "precision"), rows)
+    names = predictions.classes
+    pairs = [
+        (f"{names[p.label]} predicted as {names[p.predicted]}", str(p.images), f"{p.share:.1%}")
+        for p in predictions.confused_pairs(N_PAIRS)
+    ]
+    if pairs:
+        print_table(("most confused", "images", "of its class"), pairs)
+    n_images = len(predictions.labels)
+    print(f"Accuracy: {interval} of {n_images} images, mean recall {predictions.mean_recall:.1%}")
 
 
 def _check_labels(target: Any, classes: Any, folder: Path) -> None:

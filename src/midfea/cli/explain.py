@@ -32,7 +32,7 @@ def explain(
 
     Example: midfea explain pets.midfea cat.jpg -o cat.html --photos photos
     """
-    from midfea import plot
+    from midfea import MidFeaClassifier, plot
     from midfea.explain.content import headline, sum_of_parts
     from midfea.explain.drawing import write_drawing
     from midfea.explain.page import write_page
@@ -49,7 +49,7 @@ def explain(
         except ImportError as error:
             raise ValueError(f"{error}, or write an .html page") from None
     classifier = load_classifier(model)
-    if not hasattr(classifier, "explain"):
+    if not isinstance(classifier, MidFeaClassifier):
         raise ValueError(f"{model}: an exported model cannot explain itself, give the .midfea file")
     classifier.n_jobs = jobs
     with progress_bars():
@@ -57,8 +57,7 @@ def explain(
         if photos is not None:
             from midfea.datasets import load_folder
 
-            size = classifier.settings_["max_side"]
-            training = load_folder(photos, max_side=size, min_side=classifier.min_side)
+            training = load_folder(photos, max_side=classifier.max_side, min_side=classifier.min_side)
             warn_skipped(training.skipped, len(training.paths) + len(training.skipped))
             if not training.images:
                 raise ValueError(f"{photos}: no usable image")

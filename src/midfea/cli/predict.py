@@ -69,7 +69,7 @@ def predict(
         raise ValueError(f"no images in {', '.join(places)}")
     with progress_bars():
         images, kept, skipped = read_for(classifier, paths)
-        probabilities = classifier.predict_proba(images) if images else []
+        probabilities: Any = classifier.predict_proba(images) if images else []
     names = [str(label) for label in classifier.classes_]
     top = min(top, len(names))
     if format is Format.json:

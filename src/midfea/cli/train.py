@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -16,13 +16,19 @@ from midfea.cli.common import (
     PresetOption,
     Report,
     Seed,
+    training_curve,
     warn,
     warn_listed,
     warn_skipped,
 )
 
-FEW = 10  # images of a class
-UNBALANCED = 3.0  # times as many images in the largest class as in the smallest
+if TYPE_CHECKING:
+    from sklearn.utils import Bunch
+
+    from midfea import MidFeaClassifier
+
+MIN_IMAGES_PER_CLASS = 10
+MAX_CLASS_RATIO = 3.0  # images of the largest class by those of the smallest
 
 
 def train(
@@ -43,15 +49,15 @@ def train(
     seed: Seed = 0,
     jobs: Jobs = None,
 ) -> None:
-    """Learn to tell the classes of a folder apart.
+    """Learn to classify images from a folder.
 
     The folder holds one folder of images for each class:
 
         photos/cats/1.jpg, photos/cats/2.jpg, photos/dogs/1.jpg, ...
 
-    At the end it says how often the model will be right on new images of the
-    same kind, with a 95 % interval: each image was also told by a model that
-    had not seen it. Nothing needs to be held back for that.
+    At the end it prints the accuracy to expect on new images of the same kind,
+    with a 95 % interval. For that each image was also predicted by a model that
+    was trained without it. You need not hold back any images yourself.
 
     Examples:
 
@@ -80,42 +86,49 @@ def train(
         model.fit(data.images, data.target)
     model.save(output)
     seconds = time.perf_counter() - started
-    n_classes = len(model.classes_)
-    print(f"Learned {n_classes} classes from {len(data.images)} images in {seconds:.0f} s.")
-    validation = model.validation_
-    if len(validation):
-        print(f"Accuracy on new images: {validation.interval}")
-        print(f"  ({validation.how})")
+    learned = f"{len(data.images)} images of {len(model.classes_)} classes in {seconds:.0f} s"
+    print(f"Learned from {learned}.")
+    if len(model.validation_):
+        print(f"Accuracy on new images: {model.validation_.interval}")
+        print(f"  ({model.validation_.how})")
     else:
         warn("how good the model is cannot be said: every class has one image only")
     print(f"Model: {output} ({output.stat().st_size / 1e6:.1f} MB)")
     if report is not None:
-        import numpy as np
-
-        from midfea.learning.curve import learning_curve
-        from midfea.learning.predictions import Predictions
-        from midfea.report import Facts, Gallery, write_report
-
-        predictions = Predictions.of_validation(validation, model.classes_)
-        names = [str(path.relative_to(folder)) for path in data.paths]
-        gallery = Gallery(data.images, data.thumbnails, names).take(validation.indices)
-        facts = Facts(
-            title=folder.resolve().name,
-            interval=validation.interval,
-            how=f"Expected on new images of the same kind: {validation.how}.",
-            learned=f"{len(data.images)} images of {n_classes} classes in {seconds:.0f} s",
-            seed=seed,
-        )
-        with progress_bars():
-            y = np.searchsorted(model.classes_, data.target)
-            curve = learning_curve(model.training_features_, y, model.head_.C, seed)
-            write_report(report, model, predictions, gallery, facts, curve)
+        _write_report(report, model, data, folder, learned, seed)
         print(f"Report: {report}")
+
+
+def _write_report(
+    path: Path, model: MidFeaClassifier, data: Bunch, folder: Path, learned: str, seed: int
+) -> None:
+    from midfea.learning.predictions import Predictions
+    from midfea.progress import progress_bars
+    from midfea.report import Facts, Gallery, write_report
+
+    validation = model.validation_
+    names = [str(file.relative_to(folder)) for file in data.paths]
+    facts = Facts(
+        title=folder.resolve().name,
+        interval=validation.interval,
+        how=f"Expected on new images of the same kind: {validation.how}.",
+        learned=learned,
+        seed=seed,
+    )
+    with progress_bars():
+        write_report(
+            path,
+            model,
+            Predictions.of_validation(validation, model.classes_),
+            Gallery(data.images, data.thumbnails, names).take(validation.indices),
+            facts,
+            training_curve(model, data.images, data.target, seed),
+        )
 
 
 def make_classifier(
     preset: str, *, seed: int = 0, jobs: int | None = None, finetune: bool | None = None
-) -> Any:
+) -> MidFeaClassifier:
     """The classifier that this command fits."""
     from midfea import MidFeaClassifier
 
@@ -137,11 +150,15 @@ def _check_classes(target: Any, names: list[str], folder: Path) -> None:
         )
     for name in sorted(set(names) - set(found)):
         warn(f"the folder {name!r} holds no usable image and is left out")
-    few = [f"{str(name)!r}: {count}" for name, count in zip(found, counts, strict=True) if count < FEW]
+    few = [
+        f"{str(name)!r}: {count}"
+        for name, count in zip(found, counts, strict=True)
+        if count < MIN_IMAGES_PER_CLASS
+    ]
     if few:
         warn_listed(f"{len(few)} of {len(found)} classes have few images: add more if you can", few)
     ratio = counts.max() / counts.min()
-    if ratio >= UNBALANCED:
+    if ratio > MAX_CLASS_RATIO:
         warn(
             f"unbalanced classes: {str(found[counts.argmax()])!r} has {counts.max()} images, "
             f"{str(found[counts.argmin()])!r} {counts.min()}, {ratio:.1f} times fewer: "

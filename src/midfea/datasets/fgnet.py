@@ -66,9 +66,8 @@ def load_fgnet(
     names = sorted(photos.keys() & points.keys())
     people = {int(name[:3]) for name in photos.keys() | points.keys()}
     missing = [f"points/{name}.pts" for name in sorted(photos.keys() - points.keys())]
-    missing += [
-        f"images/{name.replace('a', 'A', 1)}.JPG" for name in sorted(points.keys() - photos.keys())
-    ]
+    alone = sorted(points.keys() - photos.keys())
+    missing += [f"images/{name.replace('a', 'A', 1)}.JPG" for name in alone]
     missing += [f"person {number:03d}" for number in range(1, PEOPLE + 1) if number not in people]
     missing = count_rest(missing, len(names), PHOTOS)
     check_whole(root, len(names), PHOTOS, missing, complete)

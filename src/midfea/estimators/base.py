@@ -127,7 +127,7 @@ class MidFeaBase(ChainSettings, BaseEstimator):
             extractor=self.extractor_,
         )
 
-    def _restore(self, saved: SavedModel) -> None:
+    def set_parts(self, saved: SavedModel) -> None:
         """Take the fitted parts of a model file."""
         self.extractor_: FeatureExtractor = saved.extractor
         self.settings_: dict[str, Any] = saved.settings

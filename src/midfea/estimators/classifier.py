@@ -345,8 +345,9 @@ class MidFeaClassifier(ClassifierMixin, MidFeaBase):
         saved.classifier = self.parts_
         return saved
 
-    def _restore(self, saved: SavedModel) -> None:
-        super()._restore(saved)
+    def set_parts(self, saved: SavedModel) -> None:
+        """Take the fitted parts of a model file."""
+        super().set_parts(saved)
         assert saved.classifier is not None
         parts = saved.classifier
         self.ns_layer_, self.head_, self.network_ = parts.ns_layer, parts.head, parts.network

@@ -141,8 +141,9 @@ class MidFeaRegressor(RegressorMixin, MidFeaBase):
         saved.regressor = self.parts_
         return saved
 
-    def _restore(self, saved: SavedModel) -> None:
-        super()._restore(saved)
+    def set_parts(self, saved: SavedModel) -> None:
+        """Take the fitted parts of a model file."""
+        super().set_parts(saved)
         assert saved.regressor is not None
         self.ns_layer_ = saved.regressor.ns_layer
         self.coef_, self.intercept_ = saved.regressor.coef, saved.regressor.intercept

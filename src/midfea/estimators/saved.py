@@ -34,7 +34,7 @@ def load(path: str | os.PathLike[str]) -> MidFea | MidFeaClassifier | MidFeaRegr
             if isinstance(params.get("network"), dict):
                 params["network"] = NetworkSettings(**params["network"])
         model = cls(**saved.params)
-        model._restore(saved)
+        model.set_parts(saved)
         return model
     except (TypeError, ValueError) as error:
         raise ModelFileError(f"{path}: the model's description is damaged ({error!r})") from None

@@ -139,7 +139,8 @@ def _twins(module: NetworkModule, n: int) -> list[NetworkModule]:
     twins = [module] + [copy.deepcopy(module) for _ in range(n - 1)]
     for twin in twins[1:]:
         for mine, theirs in zip(module.modules(), twin.modules(), strict=True):
-            theirs._parameters = mine._parameters
+            for name, parameter in mine.named_parameters(recurse=False):
+                setattr(theirs, name, parameter)
     return twins
 
 
