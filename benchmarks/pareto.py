@@ -179,7 +179,7 @@ def run(given: argparse.Namespace) -> list[Row]:
     return rows
 
 
-def measure(model: Any, data: Any, train: Any, test: Any) -> Row:
+def measure(model: Method, data: Any, train: Any, test: Any) -> Row:
     groups = None if data.groups is None else data.groups[train]
     with progress_bars():
         started = time.perf_counter()

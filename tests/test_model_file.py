@@ -38,7 +38,7 @@ def test_classifier_comes_back(saved, surfaces):
     again = midfea.load(path)
     np.testing.assert_array_equal(again.classes_, model.classes_)
     np.testing.assert_array_equal(again.predict_proba(surfaces[0]), model.predict_proba(surfaces[0]))
-    assert again.cv_accuracy_ == model.cv_accuracy_
+    assert again.validation_.accuracy == model.validation_.accuracy
 
 
 @pytest.mark.parametrize("labels", [np.arange(3), np.array([True, False]), np.array([0.0, 2.0])])
@@ -76,7 +76,7 @@ OLD = Path(__file__).parent / "data"
 
 @pytest.mark.parametrize("name", ["paper", "fast", "finetuned"])
 def test_files_of_format_1_answer_as_they_did(name):
-    """Written before format 2, with the probabilities that were given then; colours, floats, large ones."""
+    """Grey, coloured, float and large images, with the probabilities that were given then."""
     with np.load(OLD / "v1-answers.npz") as kept:
         images = [kept[key] for key in kept.files if key.startswith("image.")]
         probabilities, decisions = (kept[f"{name}.{what}"] for what in ("probabilities", "decision"))

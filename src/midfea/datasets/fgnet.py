@@ -72,7 +72,6 @@ def load_fgnet(
     missing = count_rest(missing, len(names), PHOTOS)
     check_whole(root, len(names), PHOTOS, missing, complete)
 
-    paths = [photos[name] for name in names]
     shapes = np.array([_read_points(points[name]) for name in names])
     grid = np.arange(size) + 1j * np.arange(size)[:, None]  # the pixels of the returned images
     if faces == "aligned":
@@ -94,10 +93,9 @@ def load_fgnet(
         scale = float(abs(turns[index, 0]))
         if faces == "aligned":
             return _sample(photo, (grid - shifts[index]) / turns[index], scale)
-        image = np.full(grid.shape, OUTSIDE, dtype=np.uint8)
-        image[inside] = _sample(photo, weights @ shapes[index], scale)
-        return image
+        return _warped(_sample(photo, weights @ shapes[index], scale), inside)
 
+    paths = [photos[name] for name in names]
     ages = [int(match[2]) for match in map(_NAME.fullmatch, names) if match]
     return Bunch(
         images=read_grey(paths, cut),
@@ -109,6 +107,13 @@ def load_fgnet(
         names=[path.stem for path in paths],
         landmarks=np.stack([landmarks.real, landmarks.imag], axis=-1),
     )
+
+
+def _warped(pixels: NDArray[Any], inside: NDArray[np.bool_]) -> NDArray[np.uint8]:
+    """The pixels inside the face; around it all is mid grey."""
+    image = np.full(inside.shape, OUTSIDE, dtype=np.uint8)
+    image[inside] = pixels
+    return image
 
 
 def _by_name(folder: Path, endings: tuple[str, ...]) -> dict[str, Path]:

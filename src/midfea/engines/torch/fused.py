@@ -99,9 +99,8 @@ def prepare(chain: Chain, device: Any) -> Prepared:
         return torch.as_tensor(np.ascontiguousarray(array, dtype=dtype), device=device)
 
     def tiles(array: NDArray[Any], size: int) -> tuple[Any, Any]:
-        parts = there(array[:, :depth]), there(array[:, depth:])
-        first, rest = (TensorDescriptor.from_tensor(part, [size, part.shape[1]]) for part in parts)
-        return first, rest
+        first, rest = there(array[:, :depth]), there(array[:, depth:])
+        return _descriptor(first, size), _descriptor(rest, size)
 
     return Prepared(
         filters=there(chain.filters.reshape(n, -1).T, np.float32),
@@ -127,6 +126,10 @@ def prepare(chain: Chain, device: Any) -> Prepared:
             "uses": float(n - 1 if chain.pairs else 1),
         },
     )
+
+
+def _descriptor(part: Any, size: int) -> Any:
+    return TensorDescriptor.from_tensor(part, [size, part.shape[1]])
 
 
 def _with_bias(words: NDArray[Any], d: int, bias: NDArray[Any], n_words: int) -> NDArray[Any]:
