@@ -19,6 +19,7 @@ from midfea.learning.head import fit_linear_head
 from midfea.learning.network.model import PIXELS
 from midfea.learning.ns_layer import NSLayer
 from midfea.learning.parts import ClassifierParts
+from midfea.learning.principal import principal_directions
 from midfea.learning.validation import no_validation
 from midfea.pictures.images import Images
 from midfea.pictures.picture import make_picture
@@ -86,7 +87,7 @@ def projected(codes, kind, rng, n_components=30):
     if kind is None:
         return Projection()
     if kind == "pca":
-        mean, directions = stages.principal_directions(codes, min(n_components, len(codes)))
+        mean, directions = principal_directions(codes, min(n_components, len(codes)))
         return Projection(directions.astype(np.float32), mean.astype(np.float32))
     return Projection(stages.projection_matrix(codes.shape[1], n_components, kind, rng))
 
