@@ -42,19 +42,3 @@ def data_dir():
     path = Path(folder)
     assert path.is_dir(), f"MIDFEA_DATA={folder} is no folder"
     return path
-
-
-@pytest.fixture
-def few_steps(monkeypatch):
-    """Fine-tuning in a second or two, learning next to nothing."""
-    pytest.importorskip("torch")
-    from midfea.estimators import finetuned
-    from midfea.learning.network import training as finetune
-
-    for owner, name, value in (
-        (finetuned, "LEAST", 192),
-        (finetuned, "EACH", 1),
-        (finetuned, "N_WORDS", 40),
-        (finetune, "BATCH", 16),
-    ):
-        monkeypatch.setattr(owner, name, value)

@@ -90,7 +90,7 @@ def test_kinds_are_chosen_by_what_they_do_to_the_classes():
         image[row : row + 3, column : column + 12] = 200
         images.append(image[:, ::-1] if side else image)
     settings = {"preset": "fast", "floor": 0.5, "n_words": 20, "random_state": 0}
-    chosen = MidFeaClassifier(**settings, augment="cv").fit(images, y).settings_["augment"]
+    chosen = MidFeaClassifier(**settings, augment="auto").fit(images, y).settings_["augment"]
     assert "mirror" not in chosen
     assert set(chosen) <= set(KINDS)
 

@@ -112,7 +112,7 @@ class TestPresets:
     def test_each_preset_learns(self, surfaces, preset):
         settings = {"n_words": 60, "n_samples": 5000, "finetune": False}  # see test_finetune
         model = MidFeaClassifier(preset=preset, **settings, random_state=0)
-        assert model.fit(*surfaces).cv_accuracy_ > 0.6
+        assert model.fit(*surfaces).validation_.accuracy > 0.6
 
     def test_unknown_preset(self):
         with pytest.raises(ValueError, match="preset must be one of None, 'paper', 'fast', 'best'"):
@@ -126,7 +126,7 @@ class TestClassifier:
         labels = classifier.classes_[chances.argmax(axis=1)]
         np.testing.assert_array_equal(labels, classifier.predict(surfaces[0]))
         assert classifier.score(*surfaces) == 1.0
-        assert 0.5 < classifier.cv_accuracy_ < 1.0
+        assert 0.5 < classifier.validation_.accuracy < 1.0
 
     def test_two_classes(self, surfaces):
         images, labels = surfaces
@@ -136,10 +136,10 @@ class TestClassifier:
         assert model.predict_proba(images[two]).shape == (24, 2)
 
     def test_c_is_chosen_on_training_data(self, surfaces):
-        model = MidFeaClassifier(**SMALL, C="cv").fit(*surfaces)
+        model = MidFeaClassifier(**SMALL, C="auto").fit(*surfaces)
         assert model.C_ in (0.1, 1.0, 10.0, 100.0)
         fixed = [MidFeaClassifier(**SMALL, C=c).fit(*surfaces) for c in (0.1, 1.0, 10.0, 100.0)]
-        assert model.cv_accuracy_ == max(m.cv_accuracy_ for m in fixed)
+        assert model.validation_.accuracy == max(m.validation_.accuracy for m in fixed)
 
     def test_a_class_with_one_image(self, surfaces):
         images, labels = surfaces[0][:20], surfaces[1][:20].astype("<U12")
@@ -147,7 +147,7 @@ class TestClassifier:
         model = MidFeaClassifier(**SMALL).fit(images, labels)
         assert model.predict(images[:1]) == ["lonely"]
         every_one = MidFeaClassifier(**SMALL).fit(images[:3], ["a", "b", "c"])
-        assert np.isnan(every_one.cv_accuracy_)
+        assert np.isnan(every_one.validation_.accuracy)
 
     @pytest.mark.parametrize(
         "labels, message",

@@ -79,7 +79,9 @@ def read_for(
     """Images as the classifier wants them, their files, and the files left out."""
     from midfea.datasets.folder import read_photos
 
-    photos, skipped = read_photos(list(paths), classifier.max_side, classifier.min_side)
+    photos, skipped = read_photos(
+        list(paths), classifier.max_side, classifier.min_side, rounded=classifier.rounded
+    )
     files = [photo.path for photo in photos]
     images = files if classifier.reads_files else [photo.picture for photo in photos]
     return images, files, skipped

@@ -63,10 +63,12 @@ def evaluate(
             max_side=classifier.max_side,
             min_side=classifier.min_side,
             thumbnails=report is not None,
+            rounded=classifier.rounded,
         )
         warn_skipped(data.skipped, len(data.paths) + len(data.skipped))
         _check_labels(data.target, classifier.classes_, folder)
-        probabilities = classifier.predict_proba(data.images)
+        images = data.paths if classifier.reads_files else data.images
+        probabilities = classifier.predict_proba(images)
     classes = classifier.classes_.astype(str)
     predictions = Predictions.of_test_set(data.target, probabilities, classes)
     n_images = len(predictions.labels)

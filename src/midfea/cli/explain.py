@@ -57,7 +57,12 @@ def explain(
         if photos is not None:
             from midfea.datasets import load_folder
 
-            training = load_folder(photos, max_side=classifier.max_side, min_side=classifier.min_side)
+            training = load_folder(
+                photos,
+                max_side=classifier.max_side,
+                min_side=classifier.min_side,
+                rounded=classifier.rounded,
+            )
             warn_skipped(training.skipped, len(training.paths) + len(training.skipped))
             if not training.images:
                 raise ValueError(f"{photos}: no usable image")

@@ -41,6 +41,7 @@ def load_folder(
     max_side: int | None = 150,
     min_side: int = 1,
     thumbnails: bool = False,
+    rounded: bool = False,
 ) -> Bunch:
     """Pictures of a folder that holds one folder of images for each class.
 
@@ -50,6 +51,7 @@ def load_folder(
     max_side : larger images are reduced while reading, so that memory stays bounded
     min_side : smaller images are left out
     thumbnails : also keep a thumbnail of each image, in its colours
+    rounded : see `midfea.pictures.resize`; for models of file format 1
 
     Returns
     -------
@@ -71,7 +73,7 @@ def load_folder(
             f"{root}: no images found. Expected one folder for each class with images in it, such as "
             f"{root.name or root}/cats/1.jpg"
         )
-    photos, skipped = read_photos([path for path, _ in listed], max_side, min_side, thumbnails)
+    photos, skipped = read_photos([path for path, _ in listed], max_side, min_side, thumbnails, rounded)
     labels = dict(listed)
     return Bunch(
         images=[photo.picture for photo in photos],
@@ -121,14 +123,18 @@ def _endings() -> set[str]:
 
 
 def read_photos(
-    paths: list[Path], max_side: int | None, min_side: int = 1, thumbnails: bool = False
+    paths: list[Path],
+    max_side: int | None,
+    min_side: int = 1,
+    thumbnails: bool = False,
+    rounded: bool = False,
 ) -> tuple[list[Photo], list[Skipped]]:
     """The files that can be used, and those that cannot."""
 
     def read(path: Path) -> Photo | Skipped:
         try:
             pixels = read_image(path)
-            picture = make_picture(pixels, max_side)
+            picture = make_picture(pixels, max_side, rounded)
         except ImageError as error:
             return Skipped(path, str(error).removeprefix(f"{path}: "))
         if min(picture.shape) < min_side:

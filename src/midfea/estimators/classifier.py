@@ -280,6 +280,11 @@ class MidFeaClassifier(ClassifierMixin, MidFeaBase):
         )
 
     @property
+    def rounded(self) -> bool:
+        """Whether reduced images are rounded to 8 bits: models of file format 1."""
+        return bool(hasattr(self, "extractor_") and self.extractor_.chain.rounded)
+
+    @property
     def coef_(self) -> NDArray[np.float32]:
         """The SVM's weights."""
         return self.head_.coef

@@ -28,6 +28,10 @@ class Predictor(Protocol):
     reads_files: bool  # whether it takes files rather than pictures
 
     @property
+    def rounded(self) -> bool:
+        """Whether reduced images are rounded to 8 bits: models of file format 1."""
+
+    @property
     def min_side(self) -> int:
         """Pixels an image needs on its shorter side."""
 
@@ -54,6 +58,7 @@ class OnnxClassifier:
     >>> OnnxClassifier("model.onnx").predict(["photo.jpg"])  # doctest: +SKIP
     """
 
+    rounded = False
     reads_files = True  # the file wants whole images: a `Picture` has been reduced already
 
     def __init__(self, path: str | os.PathLike[str], n_jobs: int | None = None) -> None:
