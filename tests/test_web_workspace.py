@@ -196,7 +196,7 @@ def test_classes_are_made_renamed_and_removed(workspace):
 
 
 def look_again(workspace):
-    workspace.images.refresh(max_age=0)
+    workspace.watch.refresh(max_age=0)
 
 
 def test_what_is_done_by_hand_is_seen(workspace):
@@ -227,14 +227,14 @@ def test_what_it_did_itself_is_no_change(workspace):
         add(workspace, "cats", seed)
     version = workspace.images.version
     look_again(workspace)
-    workspace.images.refresh(closely=True)
+    workspace.watch.refresh(closely=True)
     assert workspace.images.version == version
 
 
 def test_a_file_that_was_changed_in_its_place_is_seen_at_a_close_look(workspace):
     image = add(workspace, "cats", 1)
     workspace.images.path(image).write_bytes(noise(2))
-    workspace.images.refresh(closely=True)
+    workspace.watch.refresh(closely=True)
     assert labels(workspace) == {id_of(noise(2)): "cats"}
 
 
@@ -297,7 +297,7 @@ def test_what_is_gone_is_forgotten(tmp_path):
     first = Workspace(tmp_path)
     gone, kept = add(first, "cats", 1), add(first, "cats", 2)
     first.images.path(gone).unlink()
-    first.images.refresh(closely=True)
+    first.watch.refresh(closely=True)
     first.thumbnails.sweep()
     first.close()
     assert not first.thumbnails.file(gone.id).exists() and first.thumbnails.file(kept.id).exists()

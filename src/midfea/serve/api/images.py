@@ -38,7 +38,7 @@ async def list_images(
     """A page of a class's images, the newest first."""
 
     def read() -> dict[str, Any]:
-        services.workspace.images.refresh()
+        services.workspace.watch.refresh()
         images = services.workspace.images.of_class(label)
         page = images[offset : offset + limit]
         return {"total": len(images), "images": [image_json(image) for image in page]}

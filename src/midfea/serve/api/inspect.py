@@ -53,7 +53,7 @@ async def inspect_cell(
 
 
 def _refreshed(services: Services) -> LoadedModel:
-    services.workspace.images.refresh()
+    services.workspace.watch.refresh()
     return services.current.need()
 
 

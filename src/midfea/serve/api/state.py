@@ -36,7 +36,7 @@ async def get_state(services: ServicesDep) -> Json:
 
 def _state(services: Services) -> Json:
     workspace = services.workspace
-    workspace.images.refresh()
+    workspace.watch.refresh()
     job = services.trainer.progress  # before the model: when the job is done, the model is the new one
     job_json = None if job is None else job.json()
     loaded, problem, loading = services.current.state(LOAD_PATIENCE_SECONDS)

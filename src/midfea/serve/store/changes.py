@@ -35,6 +35,7 @@ class WriteLock:
 
     @contextmanager
     def __call__(self) -> Iterator[None]:
+        """Hold the lock within a `with` block."""
         with self.threads, self._processes:
             yield
 

@@ -1,7 +1,4 @@
-"""The index of a workspace's images: by class, by id, and kept up to date with the folder.
-
-The folder is the truth. What other programs put there, move or remove is seen at the next look.
-"""
+"""The index of a workspace's images: by class and by id."""
 
 from __future__ import annotations
 
@@ -15,13 +12,6 @@ from typing import NamedTuple
 
 from midfea.serve.errors import Missing
 from midfea.serve.store import names
-from midfea.serve.store.files import FileIndex, Signature, class_folders, image_files, signature
-from midfea.serve.store.incoming import Incoming
-
-LOOK_SECONDS = 1.0  # between two looks at the folders' times of change
-CLOSE_LOOK_SECONDS = 10.0  # between two looks at the times of every file
-CLOCK_TICK_NS = 1_000_000_000  # a folder changed more recently may change again within one tick
-SAVE_AFTER = 100  # files read
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,25 +34,15 @@ class ClassCount(NamedTuple):
 
 
 class ImageIndex:
-    """Images by class and id. Threads may use it at the same time.
+    """Images by class and id. Threads may use it at the same time; reading never waits for the disk."""
 
-    `unchanging` is held by whoever changes files, and while folders are listed: a listing never misses
-    an image that was accepted before it. Reading the index never waits for it.
-    """
-
-    def __init__(
-        self, folder: Path, files: FileIndex, incoming: Incoming, unchanging: threading.RLock
-    ) -> None:
+    def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._files, self._incoming, self._unchanging = files, incoming, unchanging
         self._mutex = threading.RLock()
-        self._looking = threading.Lock()
         self._folders: dict[str, dict[str, StoredImage]] = {}  # class and file name to image
         self._by_id: dict[str, list[StoredImage]] = {}
-        self._listed_at: dict[str, int] = {}  # class to its folder's time of change when it was listed
         self._sorted: dict[str, tuple[int, list[StoredImage]]] = {}
         self._digest = -1, ""  # and the version that it belongs to
-        self._looked = self._looked_closely = 0.0
         self.version = time.time_ns() // 1_000_000  # grows over restarts too
 
     # -- reading ----------------------------------------------------------------------------------
@@ -173,7 +153,6 @@ class ImageIndex:
         """The folder of a class was renamed."""
         with self._mutex:
             images = self._folders.pop(old)
-            self._listed_at.pop(old, None)
             self._folders[new] = {name: replace(image, label=new) for name, image in images.items()}
             self._index_ids()
 
@@ -181,84 +160,17 @@ class ImageIndex:
         """The folder of a class was removed."""
         with self._mutex:
             del self._folders[name]
-            self._listed_at.pop(name, None)
             self._index_ids()
 
-    # -- looking at the folder --------------------------------------------------------------------
-
-    def refresh(self, closely: bool = False, max_age: float = LOOK_SECONDS) -> None:
-        """See what other programs changed, unless the last look is at most `max_age` seconds old.
-
-        closely : also see files that were changed in their place
-        """
-        now = time.monotonic()
-        closely = closely or now - self._looked_closely > CLOSE_LOOK_SECONDS
-        if not closely and now - self._looked < max_age:
-            return
-        if not self._looking.acquire(blocking=closely):
-            return  # another thread does it
-        try:
-            self._look(closely)
-        finally:
-            self._looking.release()
-
-    def save(self) -> None:
-        """Write what is known of the files, for other processes and the next start."""
-        self._files.save(self._incoming.new())
-
-    def _look(self, closely: bool) -> None:
-        n_read = 0
-        for folder in class_folders(self.folder):
-            if closely or self._has_changed(folder):
-                n_read += self._files.read(folder)  # slow for many files: nobody waits for it
-        keys = set[Signature]()
-        with self._unchanging:
-            folders = class_folders(self.folder)
-            listings = {
-                folder.name: self._list(folder, keys)
-                for folder in folders
-                if closely or self._has_changed(folder)
-            }
-            with self._mutex:
-                removed = set(self._folders) - {folder.name for folder in folders}
-                if removed or any(images != self._folders.get(k) for k, images in listings.items()):
-                    self._folders |= listings
-                    for name in removed:
-                        del self._folders[name]
-                        self._listed_at.pop(name, None)
-                    self._index_ids()
-            self._looked = time.monotonic()
-            if closely:
-                self._files.keep_only(keys)
-                self._looked_closely = self._looked
-        if n_read > SAVE_AFTER:
-            self.save()
-
-    def _has_changed(self, folder: Path) -> bool:
-        try:
-            return self._listed_at.get(folder.name) != folder.stat().st_mtime_ns
-        except OSError:
-            return True
-
-    def _list(self, folder: Path, keys: set[Signature]) -> dict[str, StoredImage]:
-        """The images of a class's folder; their files' signatures are added to `keys`."""
-        try:
-            changed_ns = folder.stat().st_mtime_ns
-        except OSError:
-            return {}
-        images, complete = {}, time.time_ns() - changed_ns > CLOCK_TICK_NS
-        for name, status in image_files(folder):
-            key = signature(status)
-            keys.add(key)
-            facts = self._files.get(key)
-            if facts is None:
-                complete = False  # it came just now: read at the next look
-            elif facts.id:
-                images[name] = StoredImage(
-                    facts.id, folder.name, name, facts.width, facts.height, status.st_mtime_ns
-                )
-        self._listed_at[folder.name] = changed_ns if complete else -1
-        return images
+    def take_listing(self, listing: dict[str, dict[str, StoredImage]], classes: set[str]) -> None:
+        """The folders of some classes were listed anew; `classes` are all that there are."""
+        with self._mutex:
+            removed = set(self._folders) - classes
+            if removed or any(images != self._folders.get(name) for name, images in listing.items()):
+                self._folders |= listing
+                for name in removed:
+                    del self._folders[name]
+                self._index_ids()
 
     def _index_ids(self) -> None:
         self._by_id = {}

@@ -13,6 +13,7 @@ from pathlib import Path
 from midfea.serve.store.changes import Changes, WriteLock
 from midfea.serve.store.decoding import Decoder
 from midfea.serve.store.files import FileIndex
+from midfea.serve.store.folder_watch import FolderWatch
 from midfea.serve.store.images import ImageIndex
 from midfea.serve.store.incoming import Incoming
 from midfea.serve.store.model_file import ModelFile
@@ -23,6 +24,7 @@ class Workspace:
     """The parts of one workspace. Threads, and processes, may use it at the same time.
 
     images : which images there are, by class and id
+    watch : sees what other programs change in the folder
     changes : adds, moves and removes images and classes
     thumbnails, model_file : of the images, of the workspace
     incoming, decoder : unfinished files; decoding within limits
@@ -41,13 +43,14 @@ class Workspace:
             self.incoming = Incoming(hidden / "incoming")
         files = FileIndex(hidden / "index.json")
         self.decoder = Decoder()
-        self.images = ImageIndex(self.root / "images", files, self.incoming, lock.threads)
+        self.images = ImageIndex(self.root / "images")
+        self.watch = FolderWatch(self.images, files, self.incoming, lock.threads)
         self.thumbnails = Thumbnails(hidden / "thumbnails", self.images, self.decoder, self.incoming)
         self.changes = Changes(self.images, files, self.thumbnails, self.decoder, self.incoming, lock)
         self.model_file = ModelFile(self.root / "model.midfea", lock)
-        self.images.refresh(closely=True)
+        self.watch.refresh(closely=True)
 
     def close(self) -> None:
         """Keep what is known of the files for the next start."""
-        self.images.save()
+        self.watch.save()
         self.incoming.close()

@@ -66,10 +66,9 @@ class Trainer:
         with self._mutex:
             if self.progress is not None and self.progress.state == "running":
                 raise Clash("a training is under way: wait for its end, or cancel it")
-            images = self.workspace.images
-            images.refresh(closely=True)
-            check_classes(images.all())
-            images.save()
+            self.workspace.watch.refresh(closely=True)
+            check_classes(self.workspace.images.all())
+            self.workspace.watch.save()
             self._cancelled = False
             self.progress = Progress("running", "Starting", 0.0, None, time.monotonic())
             command = [sys.executable, "-P", "-m", "midfea.serve.training.job", str(self.workspace.root)]
