@@ -1,4 +1,4 @@
-"""Changed copies of images, and classifiers that learn from them too."""
+"""Augmented images, and classifiers that learn from them too."""
 
 import numpy as np
 import pytest
@@ -6,8 +6,10 @@ import pytest
 import midfea
 from midfea import MidFeaClassifier
 from midfea.datasets import load_surfaces
-from midfea.learning import svm as linear_svm
-from midfea.pictures.augmentation import KINDS, copies, moved
+from midfea.learning.folds import make_folds, split
+from midfea.learning.head import validation_scores
+from midfea.learning.svm import fit_linear_svm
+from midfea.pictures.augmentation import KINDS, augmented_images, moved
 
 
 @pytest.fixture(scope="module")
@@ -34,10 +36,10 @@ def test_enlarged_about_the_middle():
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("dtype", [np.uint8, np.float32])
-def test_copies_keep_shape_and_kind_of_pixels(kind, dtype):
+def test_augmented_images_keep_shape_and_kind_of_pixels(kind, dtype):
     image = np.random.RandomState(0).randint(256, size=(30, 21)).astype(dtype)
-    made = copies(image, (kind,), 3, np.random.RandomState(1))
-    again = copies(image, (kind,), 3, np.random.RandomState(1))
+    made = augmented_images(image, (kind,), 3, np.random.RandomState(1))
+    again = augmented_images(image, (kind,), 3, np.random.RandomState(1))
     assert len(made) == 3
     for copy, same in zip(made, again, strict=True):
         assert copy.shape == image.shape and copy.dtype == dtype
@@ -45,26 +47,26 @@ def test_copies_keep_shape_and_kind_of_pixels(kind, dtype):
     assert (made[0] != image).any()
 
 
-def test_copies_of_what_is_held_out_are_not_learned_from():
+def test_augmented_images_of_what_is_held_out_are_not_learned_from():
     rng = np.random.RandomState(0)
     y = np.arange(60) % 3
     x = rng.normal(size=(60, 40)).astype(np.float32) + y[:, None]
     both = np.concatenate([x, x + 0.1 * rng.normal(size=x.shape).astype(np.float32)])
-    found = linear_svm.held_out_margins(both, y, (1.0,), 3, 0)[0]
-    for train, test in linear_svm.folds(y, 3, 0):
+    folds = make_folds(y, 3, 0)
+    found = validation_scores(both, y, (1.0,), folds)[0]
+    for train, test in (split(folds, fold) for fold in range(3)):
         rows = np.concatenate([train, train + 60])
-        weights, intercepts = linear_svm.fit_linear_svm(both[rows], np.tile(y, 2)[rows], 1.0)
+        weights, intercepts = fit_linear_svm(both[rows], np.tile(y, 2)[rows], 1.0)
         np.testing.assert_allclose(found[test], x[test] @ weights + intercepts, atol=2e-2)
 
 
 @pytest.mark.parametrize("selectivity", [None, 6])
-def test_classifier_with_copies(surfaces, tmp_path, selectivity):
+def test_classifier_with_augmented_images(surfaces, tmp_path, selectivity):
     plain = MidFeaClassifier(preset="fast", floor=0.5, n_words=30, random_state=0)
     model = MidFeaClassifier(
         preset="fast", floor=0.5, n_words=30, random_state=0, augment=("shift", "rotate"),
-        selectivity=selectivity,
+        selectivity=selectivity, keep_features=True,
     )  # fmt: skip
-    model.keep_features = True
     model.fit(surfaces.images, surfaces.target)
     plain.fit(surfaces.images, surfaces.target)
     np.testing.assert_array_equal(model.codebook_, plain.codebook_)  # only the classifier differs

@@ -216,7 +216,7 @@ class TestInScikitLearn:
         ("projection", "dct"),
         ("scales", ()),
         ("scales", (0,)),
-        ("softness", -1),
+        ("sharpness", -1),
         ("floor", -1),
         ("engine", "abacus"),
         ("pairs", "yes"),

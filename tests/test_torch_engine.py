@@ -1,11 +1,11 @@
 """The torch engine gives what the plain stages and the cpu engine give, on the same images.
 
-The extra `test` does not bring PyTorch along: even its CPU build takes 750 MB. Where it is missing these
-tests are skipped; where a GPU is present they run there too.
+Where PyTorch is missing these tests are skipped; where a GPU is present they run there too.
 """
 
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,14 +14,16 @@ import midfea
 from midfea import MidFea, stages
 from midfea.datasets import load_surfaces
 from midfea.engines import Chain, get_engine
-from midfea.pictures.images import rescale
+from midfea.pictures import resize as pictures_resize
+from midfea.pictures.resize import scaled_shape
 
-from test_engines import CHAINS, assert_same_words, make_chain  # isort: skip
+from test_engines import CHAINS, PLAIN, assert_same_words, make_chain  # isort: skip
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip install midfea[torch]")
 
 from midfea.engines.torch import plain  # noqa: E402
-from midfea.engines.torch.engine import TorchEngine  # noqa: E402
+from midfea.engines.torch.device import Device  # noqa: E402
+from midfea.engines.torch.engine import TorchChain, TorchEngine  # noqa: E402
 from midfea.engines.torch.resize import resize  # noqa: E402
 
 DEVICES = ["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"]
@@ -30,6 +32,16 @@ DEVICES = ["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"]
 @pytest.fixture(scope="module", params=DEVICES)
 def engine(request):
     return TorchEngine(request.param)
+
+
+def pooled(engine, images, chain):
+    """Pooled codes of images of any sizes, as many at once as the device takes."""
+    return engine.prepare(chain).features(images, len(images), projected=False)
+
+
+def plainly_pooled(images, chain, engine="reference"):
+    prepared = get_engine(engine).prepare(chain)
+    return np.stack([prepared.pooled(image) for image in images])
 
 
 def assert_same_codes(mine, theirs):
@@ -42,29 +54,26 @@ def assert_same_codes(mine, theirs):
 @pytest.mark.parametrize("name", CHAINS)
 def test_equals_reference(engine, mixed_images, name):
     chain = make_chain(mixed_images, **CHAINS[name])
-    reference = get_engine("reference")
+    mine, reference = engine.prepare(chain), get_engine("reference").prepare(chain)
     for image in mixed_images:
-        plain_descriptors = reference.describe(image, chain)
-        np.testing.assert_allclose(engine.describe(image, chain), plain_descriptors, atol=1e-5)
-        words, weights = engine.encode(plain_descriptors, chain)
-        theirs, their_weights = reference.encode(plain_descriptors, chain)
-        if weights is None:
-            assert_same_words(words, theirs, plain_descriptors, chain.codebook)
-        else:
-            same = (words == theirs).all(axis=-1)
-            assert same.mean() > 0.999
-            np.testing.assert_allclose(weights[same], their_weights[same], atol=1e-4)
+        descriptors = reference.descriptors(image)
+        np.testing.assert_allclose(mine.descriptors(image), descriptors, atol=1e-5)
+        pairs = zip(mine.codes_by_scale(image), reference.codes_by_scale(image), strict=True)
+        for (scaled, codes), (their_scaled, theirs) in pairs:
+            np.testing.assert_allclose(scaled.image, their_scaled.image, atol=1e-4)
+            same = (codes.words == theirs.words).all(axis=-1)
+            assert same.mean() > 0.998
+            np.testing.assert_allclose(codes.all_weights()[same], theirs.all_weights()[same], atol=1e-3)
+        found = engine.search(chain.words)(descriptors.reshape(-1, descriptors.shape[-1]))
+        assert_same_words(found, stages.quantize(descriptors, chain.words), descriptors, chain.words)
+        assert_same_codes(mine.pooled(image), reference.pooled(image))
+    if isinstance(chain.partition, dict):
+        return  # images of other sizes have other numbers of cells
     # All at once, mixed sizes, some sizes twice: as one by one, and in the order given.
     images = [*mixed_images, mixed_images[2][::-1], mixed_images[0]]
-    theirs = np.stack([reference.pooled(image, chain) for image in images[: len(mixed_images)]]) if (
-        not isinstance(chain.partition, dict)
-    ) else None  # fmt: skip
-    if theirs is not None:
-        mine = engine.pooled_many(images, chain)
-        assert_same_codes(mine[: len(theirs)], theirs)
-        np.testing.assert_array_equal(mine[-1], mine[0])
-    for image in mixed_images:
-        assert_same_codes(engine.pooled(image, chain), reference.pooled(image, chain))
+    together = pooled(engine, images, chain)
+    assert_same_codes(together[: len(mixed_images)], plainly_pooled(mixed_images, chain))
+    np.testing.assert_array_equal(together[-1], together[0])
 
 
 GOLDEN = {
@@ -81,16 +90,14 @@ def test_real_sizes(engine, name):
     images = [drawn[0], drawn[1][:113], np.ascontiguousarray(drawn[2][:, :97])]
     options = dict(GOLDEN[name])
     filters = stages.learn_filters(images, options.pop("n_filters"), 7, n_patches=3000, random_state=0)
-    n_words, chain = options.pop("n_words"), Chain(filters, **options)
-    reference, cpu = get_engine("reference"), get_engine("cpu")
-    found = np.concatenate(
-        [reference.describe(i, chain).reshape(-1, chain.n_components) for i in images]
-    )
+    n_words, chain = options.pop("n_words"), Chain(filters=filters, **PLAIN | options)
+    reference = get_engine("reference").prepare(chain)
+    found = np.concatenate([reference.descriptors(i).reshape(-1, chain.n_components) for i in images])
     some = np.random.RandomState(0).choice(len(found), n_words, replace=False)
-    chain = Chain(filters, found[some] + np.float32(1e-3), **options)
-    theirs = np.stack([reference.pooled(image, chain) for image in images])
-    assert_same_codes(engine.pooled_many(images, chain), theirs)
-    assert_same_codes(np.stack([cpu.pooled(image, chain) for image in images]), theirs)
+    chain = replace(chain, codebook=found[some] + np.float32(1e-3))
+    theirs = plainly_pooled(images, chain)
+    assert_same_codes(pooled(engine, images, chain), theirs)
+    assert_same_codes(plainly_pooled(images, chain, "cpu"), theirs)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -103,72 +110,85 @@ def test_random_images_and_tiny_cells(engine, seed, shape):
     images[2][:] = 0
     filters = stages.learn_filters(images[:1], 5, 5, n_patches=500, random_state=0)
     codebook = rng.rand(17, 40).astype(np.float32)
-    chain = Chain(filters, codebook, padding="same")
-    theirs = np.stack([get_engine("reference").pooled(image, chain) for image in images])
-    assert_same_codes(engine.pooled_many(images, chain), theirs)
+    chain = Chain(filters=filters, **PLAIN | {"codebook": codebook, "padding": "same"})
+    assert_same_codes(pooled(engine, images, chain), plainly_pooled(images, chain))
 
 
 def test_other_pixels(engine, mixed_images):
     images = [(image / 255).astype(np.float32) for image in mixed_images]
     chain = make_chain(images)
+    mine, reference = engine.prepare(chain), get_engine("reference").prepare(chain)
     for image in images:
-        theirs = get_engine("reference").describe(image, chain)
-        assert np.quantile(np.abs(engine.describe(image, chain) - theirs), 0.999) < 1e-3
+        differences = np.abs(mine.descriptors(image) - reference.descriptors(image))
+        assert np.quantile(differences, 0.999) < 1e-3
 
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("factor", [0.37, 0.5, 0.71, 1.3, 2.0])
-def test_resizes_as_pillow_does(device, factor):
+def test_resizes_as_pictures_do(device, factor):
     rng = np.random.RandomState(0)
-    for shape in ((150, 99), (31, 64), (7, 200)):
-        image = rng.randint(256, size=shape).astype(np.uint8)
-        wanted = rescale(image, factor)
-        mine = resize(torch.as_tensor(image, device=device)[None], wanted.shape)
-        np.testing.assert_array_equal(mine[0].cpu().numpy(), wanted)
-        image = rng.rand(*shape).astype(np.float32)
-        mine = resize(torch.as_tensor(image, device=device)[None], wanted.shape)
-        np.testing.assert_allclose(mine[0].cpu().numpy(), rescale(image, factor), rtol=1e-5)
+    for shape in ((150, 99), (31, 64), (7, 200), (200, 30)):
+        after = scaled_shape(shape, factor)
+        whole = rng.randint(256, size=shape).astype(np.uint8)
+        for image in (whole, rng.rand(*shape).astype(np.float32)):
+            for rounded in (False, True):
+                mine = resize(torch.as_tensor(image, device=device)[None], after, rounded)
+                theirs = pictures_resize.resize(image, after, rounded)
+                assert mine[0].cpu().numpy().dtype == theirs.dtype
+                np.testing.assert_allclose(mine[0].cpu().numpy(), theirs, rtol=1e-6, atol=1e-4)
 
 
 def test_ties_go_to_the_first_word(engine):
     words = np.eye(4, dtype=np.float32)[[1, 0, 1, 0]]
     assert engine.search(words)(np.eye(4, dtype=np.float32)[:2]).tolist() == [1, 0]
-    chain = Chain(np.zeros((2, 2, 2), np.float32), words, encoding="soft", n_neighbors=3)
-    found, weights = engine.encode(np.eye(4, dtype=np.float32)[:1], chain)
-    assert found.tolist() == [[1, 3, 0]]
-    assert weights[0, 0] == weights[0, 1]
+    on_device = [torch.as_tensor(a, device=engine.device) for a in (np.eye(4)[:1], words)]
+    assert plain.nearest(*(a.float() for a in on_device), 3).tolist() == [[1, 3, 0]]
 
 
 def test_images_may_come_one_by_one(engine, mixed_images, monkeypatch):
     """While they are read, groups of one size go to the device, of many sizes when too many wait."""
     chain = make_chain(mixed_images)
     images = [image for i in range(4) for image in np.roll(np.array(mixed_images, dtype=object), i)]
-    wanted = engine.pooled_many(images, chain)
-    options = (len(images), chain, None, None, False)
-    np.testing.assert_array_equal(engine.features(iter(images), *options), wanted)
-    monkeypatch.setattr(TorchEngine, "_idle", lambda self: True)
-    for limits in ({"READY": 1}, {"READY": 3, "WAITING": 10**5}, {"PIXELS": 20_000}, {"IMAGES": 2}):
+    wanted, prepared = pooled(engine, images, chain), engine.prepare(chain)
+
+    def one_by_one():
+        return prepared.features(iter(images), len(images), projected=False)
+
+    np.testing.assert_array_equal(one_by_one(), wanted)
+    monkeypatch.setattr(Device, "idle", lambda self: True)
+    for limits in (
+        {"MIN_IMAGES_TO_START": 1},
+        {"MIN_IMAGES_TO_START": 3, "MAX_WAITING_NUMBERS": 10**5},
+        {"MAX_WAITING_PIXELS": 20_000},
+        {"MAX_IMAGES_AT_ONCE": 2},
+    ):
         for name, value in limits.items():
             monkeypatch.setattr(f"midfea.engines.torch.engine.{name}", value)
-        np.testing.assert_array_equal(engine.features(iter(images), *options), wanted)
+        np.testing.assert_array_equal(one_by_one(), wanted)
+
+
+def with_memory_for(numbers, device):
+    """A chain's tensors on a device that takes so many numbers at a time."""
+    small = Device(device)
+    small.numbers_in_flight = numbers
+    return lambda chain: TorchChain(chain, None, small, True, None)
 
 
 @pytest.mark.parametrize("name", ["paper", "fast", "soft"])
 def test_strips_give_the_same(engine, mixed_images, name):
-    """A picture too large for the memory is taken a few rows at a time."""
+    """An image too large for the memory is taken a few rows at a time."""
     chain = make_chain(mixed_images, **CHAINS[name])
-    small = TorchEngine(engine.device)
-    small._in_flight = 2**17
-    assert_same_codes(small.pooled_many(mixed_images, chain), engine.pooled_many(mixed_images, chain))
-    np.testing.assert_allclose(
-        small.describe(mixed_images[0], chain), engine.describe(mixed_images[0], chain), atol=1e-6
-    )
+    small = with_memory_for(2**17, engine.device)(chain)
+    strips = small.features(mixed_images, len(mixed_images), projected=False)
+    assert_same_codes(strips, pooled(engine, mixed_images, chain))
+    whole = engine.prepare(chain).descriptors(mixed_images[0])
+    np.testing.assert_allclose(small.descriptors(mixed_images[0]), whole, atol=1e-6)
 
 
 def test_out_of_memory_is_halved(mixed_images, monkeypatch):
     chain = make_chain(mixed_images, encoding="llc")
-    engine = TorchEngine("cpu")
-    wanted = engine.pooled_many(mixed_images[:1] * 4, chain)
+    engine, images = TorchEngine("cpu"), mixed_images[:1] * 4
+    wanted = pooled(engine, images, chain)
     asked = []
     describe_rows = plain.describe_rows
 
@@ -179,7 +199,7 @@ def test_out_of_memory_is_halved(mixed_images, monkeypatch):
         return describe_rows(pixels, filters, flat, chain, rows)
 
     monkeypatch.setattr(plain, "describe_rows", small_device)
-    np.testing.assert_allclose(engine.pooled_many(mixed_images[:1] * 4, chain), wanted, atol=1e-5)
+    np.testing.assert_allclose(pooled(engine, images, chain), wanted, atol=1e-5)
     assert asked[0] > 20 and max(asked[-4:]) <= 20
 
 
@@ -187,16 +207,18 @@ def test_out_of_memory_is_halved(mixed_images, monkeypatch):
 def test_little_device_memory(mixed_images):
     chain = make_chain(mixed_images, encoding="soft")
     images = mixed_images[:1] * 300
-    wanted = TorchEngine("cuda").pooled_many(images, chain)
+    wanted = pooled(TorchEngine("cuda"), images, chain)
     torch.cuda.empty_cache()
-    small = TorchEngine("cuda")
-    before = small._numbers_in_flight()
+    device = Device("cuda")
+    before = device.numbers_in_flight
+    small = TorchChain(chain, None, device, True, None)
     torch.cuda.set_per_process_memory_fraction(5e8 / torch.cuda.mem_get_info()[1])
     try:
-        np.testing.assert_allclose(small.pooled_many(images, chain), wanted, atol=1e-5)
+        found = small.features(images, len(images), projected=False)
+        np.testing.assert_allclose(found, wanted, atol=1e-5)
     finally:
         torch.cuda.set_per_process_memory_fraction(1.0)
-    assert small._numbers_in_flight() < before
+    assert device.numbers_in_flight < before
 
 
 def test_too_little_memory_is_said(mixed_images, monkeypatch):
@@ -207,7 +229,7 @@ def test_too_little_memory_is_said(mixed_images, monkeypatch):
 
     monkeypatch.setattr(plain, "describe_rows", no_device)
     with pytest.raises(MemoryError, match=r"80x80 pixels.*max_side"):
-        TorchEngine("cpu").pooled(mixed_images[0], chain)
+        TorchEngine("cpu").prepare(chain).pooled(mixed_images[0])
 
 
 FUSED = {
@@ -228,16 +250,16 @@ def test_kernels_equal_plain(mixed_images, name):
     noise = [rng.randint(256, size=shape).astype(np.uint8) for shape in ((31, 18), (14, 90), (150, 150))]
     images = [*mixed_images, *noise, (noise[0] / 255).astype(np.float32)]
     chain = make_chain(mixed_images, **FUSED[name])
-    exact, fast, simple = TorchEngine("cuda"), TorchEngine("cuda", "fast"), TorchEngine("cuda")
-    simple._fused = None
-    assert exact._fused is not None and exact._fused.can_run(chain)
-    theirs = simple.pooled_many(images, chain)
-    mine = exact.pooled_many(images, chain)
+    from midfea.engines.torch import fused
+
+    assert fused.can_run(chain)
+    theirs = with_memory_for(2**28, "cuda")(chain).features(images, len(images), projected=False)
+    exact = TorchEngine("cuda").prepare(chain)
+    mine = exact.features(images, len(images), projected=False)
     assert set(np.unique(mine)) == {0, 1}
     assert (mine != theirs).mean() < 2e-4
-    assert (fast.pooled_many(images, chain) != theirs).mean() < 0.01
-    alone = np.stack([exact.pooled(image, chain) for image in images])
-    np.testing.assert_array_equal(alone, mine)
+    assert (pooled(TorchEngine("cuda", "fast"), images, chain) != theirs).mean() < 0.01
+    np.testing.assert_array_equal(np.stack([exact.pooled(image) for image in images]), mine)
 
 
 @pytest.mark.parametrize("projection", ["random", "gaussian", "pca", None])
@@ -287,13 +309,19 @@ def test_differentiable(encoding, pooling, device):
 
 def test_gradients_of_flat_places_are_finite():
     rng = np.random.RandomState(0)
-    chain = Chain(rng.randn(4, 7, 7).astype(np.float32), rng.rand(9, 24).astype(np.float32),
-                  encoding="soft", padding="same")  # fmt: skip
+    options = {"codebook": rng.rand(9, 24).astype(np.float32), "encoding": "soft", "padding": "same"}
+    chain = Chain(filters=rng.randn(4, 7, 7).astype(np.float32), **PLAIN | options)
     image = torch.zeros((1, 20, 20))
     image[:, 10:] = 100
     filters, words = (torch.tensor(a, requires_grad=True) for a in (chain.filters, chain.codebook))
     filters.data -= filters.data.mean(dim=(1, 2), keepdim=True)
-    plain.pooled_codes(image, filters, words, chain).square().sum().backward()
+    pixels, grid = plain.prepare(image, chain, torch.float32), chain.grid((20, 20))
+    flat, rows = plain.flat_of(pixels, filters, chain, 20), (0, grid[0])
+    points = plain.describe_rows(pixels, filters, flat, chain, rows)
+    found, weights = plain.encode(points.flatten(0, 2), words, chain)
+    table = torch.zeros(1, plain.n_cells(chain.partition, grid) * len(words))
+    codes = plain.pool(found[None], weights[None], len(words), chain, grid, grid, rows, table)
+    codes.square().sum().backward()
     assert torch.isfinite(filters.grad).all() and filters.grad.abs().max() > 0
     assert torch.isfinite(words.grad).all() and words.grad.abs().max() > 0
 
@@ -301,7 +329,7 @@ def test_gradients_of_flat_places_are_finite():
 def test_precision_switches_are_left_alone(mixed_images):
     switches = (torch.backends.cuda.matmul, torch.backends.cudnn.conv)
     before = [switch.fp32_precision for switch in switches]
-    TorchEngine("cpu").pooled(mixed_images[1], make_chain(mixed_images))
+    TorchEngine("cpu").prepare(make_chain(mixed_images)).pooled(mixed_images[1])
     assert [switch.fp32_precision for switch in switches] == before
 
 

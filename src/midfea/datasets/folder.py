@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from PIL import Image
 from sklearn.utils import Bunch
 
+from midfea.pictures.formats import has_image_ending
 from midfea.pictures.images import too_small
 from midfea.pictures.picture import Picture, make_picture
 from midfea.pictures.reading import ImageError, read_image
@@ -98,7 +98,7 @@ def find_images(places: Iterable[str | os.PathLike[str]]) -> list[Path]:
             for match in map(Path, sorted(glob.glob(str(place), recursive=True))):
                 if match.is_dir():
                     found += _images_inside(match)
-                elif match.suffix.lower() in _endings():
+                elif has_image_ending(match.name):
                     found.append(match)
         else:
             found.append(place)
@@ -106,20 +106,13 @@ def find_images(places: Iterable[str | os.PathLike[str]]) -> list[Path]:
 
 
 def _images_inside(folder: Path) -> list[Path]:
-    endings = _endings()
     return sorted(
         path
         for path in folder.rglob("*")
-        if path.suffix.lower() in endings
+        if has_image_ending(path.name)
         and path.is_file()
         and not any(part.startswith(".") for part in path.relative_to(folder).parts)
     )
-
-
-def _endings() -> set[str]:
-    """Of the files that Pillow reads as images."""
-    Image.init()
-    return {ending for ending, kind in Image.EXTENSION.items() if kind in Image.OPEN} - {".pdf"}
 
 
 def read_photos(

@@ -1,7 +1,7 @@
 """The stages as functions of tensors: any device, any float type, many images of one size at a time.
 
-Every function is differentiable where its stage is, so that with soft codes the whole chain is a network
-(`pooled_codes`). Which words are near is a choice, not a slope: `nearest` has no gradient.
+Every function is differentiable where its stage is. Which words are near is a choice: `nearest` has no
+gradient.
 """
 
 from __future__ import annotations
@@ -227,35 +227,3 @@ def flat_of(pixels: Tensor, filters: Tensor, chain: Chain, at_most: int) -> Tens
         responses = convolve(pixels[:, top : bottom + size - 1], filters)
         total = total + squared_lengths(responses).sum(dim=(1, 2))
     return flat_squares(pixels, total / (height * (pixels.shape[2] - size + 1)), chain.floor)
-
-
-def pooled_codes(
-    pixels: Tensor,
-    filters: Tensor,
-    words: Tensor,
-    chain: Chain,
-    full_shape: tuple[int, int] | None = None,
-    table: Tensor | None = None,
-    rows_at_once: int | None = None,
-    llc: Weigh | None = None,
-) -> Tensor:
-    """From images of one size, one scale, to pooled codes (n, n_cells * n_words).
-
-    Differentiable in the filters and, with soft or LLC codes, in the words. `table` holds the codes of
-    larger scales, whose grid is `full_shape`. `rows_at_once`: of the grid of descriptors.
-    """
-    shape = chain.grid(tuple(pixels.shape[1:]))
-    full_shape = full_shape or shape
-    rows_at_once = rows_at_once or shape[0]
-    pixels = prepare(pixels, chain, filters.dtype)
-    n, n_words = len(pixels), len(words)
-    if table is None:
-        table = pixels.new_zeros(n, n_cells(chain.partition, full_shape) * n_words)
-    flat = flat_of(pixels, filters, chain, 2 * rows_at_once)
-    for rows in strips(shape[0], rows_at_once):
-        descriptors = describe_rows(pixels, filters, flat, chain, rows)
-        found, weights = encode(descriptors.flatten(0, 2), words, chain, llc)
-        weights = None if weights is None else weights.reshape(n, -1, weights.shape[1])
-        found = found.reshape(n, -1, found.shape[1])
-        table = pool(found, weights, n_words, chain, shape, full_shape, rows, table)
-    return table
