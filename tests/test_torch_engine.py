@@ -288,6 +288,18 @@ def test_cells_of_a_fixed_size_need_one_size(mixed_images):
         model.transform(mixed_images)
 
 
+def one_scale(images, filters, words, chain):
+    """Pooled codes of images at their own size, by the steps of `plain`, with gradients."""
+    n, grid = len(images), chain.grid(tuple(images.shape[1:]))
+    pixels, rows = plain.prepare(images, chain, filters.dtype), (0, grid[0])
+    flat = plain.flat_of(pixels, filters, chain, 2 * grid[0])
+    points = plain.describe_rows(pixels, filters, flat, chain, rows)
+    found, weights = plain.encode(points.flatten(0, 2), words, chain)
+    table = pixels.new_zeros(n, plain.n_cells(chain.partition, grid) * len(words))
+    found, weights = (codes.reshape(n, -1, codes.shape[1]) for codes in (found, weights))
+    return plain.pool(found, weights, len(words), chain, grid, grid, rows, table)
+
+
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("pooling", ["sum", "max"])
 @pytest.mark.parametrize("encoding", ["soft", "llc"])
@@ -295,13 +307,15 @@ def test_differentiable(encoding, pooling, device):
     """Gradients of the whole chain by pixels, filters and words, against differences."""
     rng = np.random.RandomState(0)
     filters = rng.randn(3, 3, 3).astype(np.float32)
-    chain = Chain(filters, rng.rand(6, 3).astype(np.float32), window=1, n_neighbors=4, encoding=encoding,
-                  partition=(2, 2), pooling=pooling, padding="same")  # fmt: skip
+    options = {"codebook": rng.rand(6, 3).astype(np.float32), "window": 1, "n_neighbors": 4,
+               "encoding": encoding, "partition": (2, 2), "pooling": pooling,
+               "padding": "same"}  # fmt: skip
+    chain = Chain(filters=filters, **PLAIN | options)
     arrays = [rng.rand(2, 7, 8) * 255, filters, chain.codebook]
     tensors = [torch.tensor(a, dtype=torch.float64, device=device, requires_grad=True) for a in arrays]
     # On a GPU the order of additions, and so their last bits, are left to chance.
     assert torch.autograd.gradcheck(
-        lambda pixels, filters, words: plain.pooled_codes(pixels, filters, words, chain),
+        lambda pixels, filters, words: one_scale(pixels, filters, words, chain),
         tensors,
         nondet_tol=1e-9,
     )
@@ -315,13 +329,7 @@ def test_gradients_of_flat_places_are_finite():
     image[:, 10:] = 100
     filters, words = (torch.tensor(a, requires_grad=True) for a in (chain.filters, chain.codebook))
     filters.data -= filters.data.mean(dim=(1, 2), keepdim=True)
-    pixels, grid = plain.prepare(image, chain, torch.float32), chain.grid((20, 20))
-    flat, rows = plain.flat_of(pixels, filters, chain, 20), (0, grid[0])
-    points = plain.describe_rows(pixels, filters, flat, chain, rows)
-    found, weights = plain.encode(points.flatten(0, 2), words, chain)
-    table = torch.zeros(1, plain.n_cells(chain.partition, grid) * len(words))
-    codes = plain.pool(found[None], weights[None], len(words), chain, grid, grid, rows, table)
-    codes.square().sum().backward()
+    one_scale(image, filters, words, chain).square().sum().backward()
     assert torch.isfinite(filters.grad).all() and filters.grad.abs().max() > 0
     assert torch.isfinite(words.grad).all() and words.grad.abs().max() > 0
 

@@ -202,7 +202,7 @@ def pooled_codes(
     table: Any,
     exact: bool = True,
 ) -> Any:
-    """`plain.pooled_codes` into `table`; returns how many descriptors were compared again."""
+    """All steps at one scale, into `table`; returns how many descriptors were compared again."""
     pixels = pixels.contiguous()
     flat = plain.flat_of(plain.prepare(pixels, chain, filters.dtype) if chain.floor else pixels,
                          filters, chain, pixels.shape[1])  # fmt: skip
