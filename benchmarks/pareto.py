@@ -33,6 +33,7 @@ import torch
 from common import SETS, make_parser, some_of_each
 from midfea import MidFeaClassifier
 from midfea.baselines import FEATURES, FeatureSVM
+from midfea.bench.methods import Classifier
 from midfea.bench.scattering import check_kymatio
 from midfea.learning.network.settings import NetworkSettings
 from midfea.pictures.images import Images, Pictures
@@ -179,7 +180,7 @@ def run(given: argparse.Namespace) -> list[Row]:
     return rows
 
 
-def measure(model: Method, data: Any, train: Any, test: Any) -> Row:
+def measure(model: Classifier, data: Any, train: Any, test: Any) -> Row:
     groups = None if data.groups is None else data.groups[train]
     with progress_bars():
         started = time.perf_counter()
