@@ -11,13 +11,14 @@ import numpy as np
 from sklearn.decomposition import PCA
 
 from common import some_of_each
-from midfea import MidFea, MidFeaClassifier, NeuronSelectivity, stages
+from midfea import MidFea, MidFeaClassifier, NeuronSelectivity
 from midfea.arrays import to_numpy
 from midfea.engines import get_engine
 from midfea.engines.torch.device import Device
 from midfea.engines.torch.engine import TorchChain
 from midfea.learning.head import fit_linear_head
 from midfea.learning.ns_layer import centred
+from midfea.learning.principal import principal_directions as principal_directions_of
 from midfea.reproduce.evaluate import per_class
 
 N_TRAINING = 30  # images of a class
@@ -97,7 +98,7 @@ def principal_directions(codes: np.ndarray, device: str) -> None:
 
     def on_device() -> None:
         with get_engine("torch", device).arrays() as put:
-            result = stages.principal_directions(put(codes), n_components)[1]
+            result = principal_directions_of(put(codes), n_components)[1]
             directions["torch"] = to_numpy(result)
 
     def on_cpu() -> None:

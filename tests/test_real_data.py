@@ -2,15 +2,16 @@
 
 import numpy as np
 import pytest
-from midfea.learning.selectivity.fit import Settings, make_start, rounds
-from midfea.learning.selectivity.updates import Weights, objective_terms
 from PIL import Image
 
 from midfea import MidFea, MidFeaClassifier
 from midfea.engines import EngineSettings
 from midfea.learning.choices import Trials
 from midfea.learning.ns_layer import centred
+from midfea.learning.selectivity.objective import Weights, objective_terms
 from midfea.learning.selectivity.per_class import class_blocks
+from midfea.learning.selectivity.rounds import Settings, rounds
+from midfea.learning.selectivity.start import make_start
 from midfea.pictures.images import Images, Pictures
 
 pytestmark = pytest.mark.data
