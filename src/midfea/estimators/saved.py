@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import importlib
 import os
+from typing import TYPE_CHECKING
 
-from midfea.estimators.classifier import MidFeaClassifier
 from midfea.estimators.neuron_selectivity import NeuronSelectivity
-from midfea.estimators.regressor import MidFeaRegressor
-from midfea.estimators.transformer import MidFea
 from midfea.learning.network.settings import NetworkSettings
 from midfea.model_file import ModelFileError, read_model
 
-CLASSES = {cls.__name__: cls for cls in (MidFea, MidFeaClassifier, MidFeaRegressor)}
+if TYPE_CHECKING:
+    from midfea.estimators.classifier import MidFeaClassifier
+    from midfea.estimators.regressor import MidFeaRegressor
+    from midfea.estimators.transformer import MidFea
+
+# Imported when needed: the regressor needs much of scikit-learn that a classifier does without.
+HOMES = {"MidFea": "transformer", "MidFeaClassifier": "classifier", "MidFeaRegressor": "regressor"}
 
 
 def load(path: str | os.PathLike[str]) -> MidFea | MidFeaClassifier | MidFeaRegressor:
@@ -23,7 +28,8 @@ def load(path: str | os.PathLike[str]) -> MidFea | MidFeaClassifier | MidFeaRegr
     >>> model = midfea.load("model.midfea")  # doctest: +SKIP
     """
     saved = read_model(path)
-    cls = CLASSES[saved.class_name]
+    home = importlib.import_module(f"midfea.estimators.{HOMES[saved.class_name]}")
+    cls = getattr(home, saved.class_name)
     unknown = sorted(set(saved.params) ^ set(cls().get_params(deep=False)))
     if unknown:
         raise ModelFileError(f"{path}: parameters differ from this midfea's: {', '.join(unknown)}")
