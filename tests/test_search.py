@@ -3,11 +3,14 @@
 import numpy as np
 import pytest
 
-from midfea.engines.cpu import engine as cpu
+from midfea.datasets import load_surfaces
+from midfea.engines import Projection
 from midfea.engines.cpu import kernels
+from midfea.engines.cpu.engine import CpuChain
 from midfea.engines.cpu.search import WordIndex
-from midfea.stages.low_level import convolve
+from midfea.stages.low_level import convolve, unit_length
 from midfea.stages.projection import projection_matrix
+from test_engines import make_chain
 
 
 def distances(points, words):
@@ -97,9 +100,11 @@ def test_sparse_projection():
     rng = np.random.RandomState(0)
     codes = np.where(rng.rand(3, 500) < 0.1, rng.rand(3, 500), 0).astype(np.float32)
     matrix = projection_matrix(500, 80, "sparse", 0)
-    np.testing.assert_allclose(cpu.project(codes, matrix), codes @ matrix, atol=1e-5)
     wide = projection_matrix(500, 40_000, "sparse", 0)  # columns beyond 16 bits
-    np.testing.assert_allclose(cpu.project(codes, wide), codes @ wide, atol=1e-5)
-    matrix.data[7] *= 2  # not one number with signs any more
-    matrix = matrix.copy()
-    np.testing.assert_allclose(cpu.project(codes, matrix), codes @ matrix, atol=1e-5)
+    other = matrix.copy()
+    other.data[7] *= 2  # not one number with signs any more
+    chain = make_chain(load_surfaces(n_per_class=1, size=64, random_state=0).images)
+    for each, signed in ((matrix, True), (wide, True), (other, False)):
+        prepared = CpuChain(chain, Projection(each))
+        assert (prepared.signs is not None) == signed
+        np.testing.assert_allclose(prepared.project(codes), unit_length(codes @ each), atol=1e-5)

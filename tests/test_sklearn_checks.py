@@ -43,6 +43,14 @@ class TableClassifier(FromTables, MidFeaClassifier):
         check_is_fitted(self)
         return super().decision_function(self._fold(X, reset=False))
 
+    def predict(self, X):
+        check_is_fitted(self)
+        return super().predict(self._fold(X, reset=False))
+
+    def predict_proba(self, X):
+        check_is_fitted(self)
+        return super().predict_proba(self._fold(X, reset=False))
+
 
 class TableRegressor(FromTables, MidFeaRegressor):
     def predict(self, X):

@@ -40,7 +40,7 @@ def _common(
 
 
 def main() -> None:
-    """Run the command; what the user can mend is told in one line, without a traceback."""
+    """Run the command; what the user can mend is said in one line, without a traceback."""
     try:
         app(prog_name="midfea")  # also for python -m midfea, and for the shell's completion
     except (ValueError, OSError, ImportError) as error:  # a missing extra is named with its pip line

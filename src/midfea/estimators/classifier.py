@@ -64,6 +64,7 @@ class MidFeaClassifier(ClassifierMixin, MidFeaBase):
     Attributes
     ----------
     classes_ : the labels, sorted
+    C_ : the penalty in force
     coef_, intercept_ : the SVM, (n_classes, n_features) and (n_classes,); one row for two classes
     validation_ : `Validation`, the predictions for training images by models trained without them, with
         `accuracy` and `interval`; it is kept in model files
@@ -285,6 +286,11 @@ class MidFeaClassifier(ClassifierMixin, MidFeaBase):
         return bool(hasattr(self, "extractor_") and self.extractor_.chain.rounded)
 
     @property
+    def C_(self) -> float:
+        """The penalty in force."""
+        return self.head_.C
+
+    @property
     def coef_(self) -> NDArray[np.float32]:
         """The SVM's weights."""
         return self.head_.coef
@@ -312,11 +318,13 @@ class MidFeaClassifier(ClassifierMixin, MidFeaBase):
 
     def predict(self, images: Any) -> NDArray[Any]:
         """The label of each image."""
-        return self.classes_[self._scores(images).argmax(axis=1)]
+        scores = self._scores(images)
+        return self.classes_[scores.argmax(axis=1)]
 
     def predict_proba(self, images: Any) -> NDArray[np.float64]:
         """Probability of each class, (n, n_classes), columns in the order of `classes_`."""
-        return self.parts_.probabilities(self._scores(images))
+        scores = self._scores(images)
+        return self.parts_.probabilities(scores)
 
     def explain(
         self, image: Any, label: Any = None, n_words: int = 8, training: Any = None

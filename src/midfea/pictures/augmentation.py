@@ -19,7 +19,7 @@ FRAME = 0.25  # of the sides: what may come into sight is the image mirrored at 
 def augmented_images(
     image: Grey, kinds: Sequence[str], n: int, rng: np.random.RandomState
 ) -> list[Grey]:
-    """`n` copies, each changed at random in all the ways named; every second one is mirrored."""
+    """`n` images, each changed at random in all the ways named; every second one is mirrored."""
     made = []
     for number in range(n):
         one = changed(image, kinds, rng)

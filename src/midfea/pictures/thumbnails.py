@@ -1,4 +1,4 @@
-"""Small copies of images, as files, for pages that show many of them."""
+"""Thumbnails of images, as files, for pages that show many of them."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ BLOCK = 4 * ROWS  # points at a time
 NONE, ANY = np.float32(-np.inf), np.float32(-1e30)  # a bound that reaches nothing; one that all reach
 ROUNDING = np.float32(4e-6)  # of float32 sums, relative to the squared lengths in them
 NEAR = np.float32(1e-6)  # scores no further apart nearly tie; relative to the same
-RIVALS = 3  # words told at most that nearly tie with the k-th
+RIVALS = 3  # words that nearly tie with the k-th, at most
 LARGEST = 8191  # of the whole numbers
 # Descriptors lie around their words: coordinates may be so much larger. Larger ones cost time only.
 MARGIN = 1.25
