@@ -1,4 +1,4 @@
-"""`midfea evaluate`: how often a model is right on labelled images."""
+"""`midfea evaluate`: accuracy, recall and precision of a model on labelled images."""
 
 from __future__ import annotations
 

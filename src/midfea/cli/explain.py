@@ -1,4 +1,4 @@
-"""`midfea explain`: why an image gets its answer."""
+"""`midfea explain`: why an image gets its prediction."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ def explain(
     model: Model,
     image: Annotated[Path, typer.Argument(help="The image to explain.", show_default=False)],
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="What to write: a .png picture or an .html page.")
+        Path, typer.Option("--output", "-o", help="What to write: a .png drawing or an .html page.")
     ] = Path("explanation.html"),
     label: Annotated[
-        str | None, typer.Option(help="Explain this class instead of the answer.", show_default=False)
+        str | None, typer.Option(help="Explain this class, not the predicted one.", show_default=False)
     ] = None,
     photos: Annotated[
         Path | None,
@@ -25,10 +25,10 @@ def explain(
     ] = None,
     jobs: Jobs = None,
 ) -> None:
-    """Show where in an image the evidence for the answer lies.
+    """Show where in an image the evidence for the prediction lies.
 
-    The page or picture also has the words that spoke for the answer and against it, the neurons that
-    fired, what the stages see and, with --photos, the training images most like it.
+    The page or drawing also has the words for the class and against it, the active neurons, what the
+    stages see and, with --photos, the most similar training images.
 
     Example: midfea explain pets.midfea cat.jpg -o cat.html --photos photos
     """

@@ -20,7 +20,7 @@ def export(
     """Write a model as an ONNX file: pixels in, probabilities out.
 
     It runs wherever onnxruntime does, also in a browser, without midfea, and
-    gives the same answers. midfea predict takes it too.
+    gives the same predictions. midfea predict takes it too.
 
     Example: midfea export pets.midfea -o pets.onnx
     """

@@ -1,4 +1,4 @@
-"""`midfea predict`: what the images show."""
+"""`midfea predict`: the classes of images."""
 
 from __future__ import annotations
 
@@ -41,15 +41,15 @@ def predict(
     threshold: Annotated[
         float,
         typer.Option(
-            metavar="P", help=f'Answer "{UNSURE}" below this probability (0 to 1).', min=0.0, max=1.0
+            metavar="P", help=f'Print "{UNSURE}" below this probability (0 to 1).', min=0.0, max=1.0
         ),
     ] = 0.0,
     jobs: Jobs = None,
 ) -> None:
-    """Say what each image shows, and how sure the model is.
+    """Predict the class of each image, with its probability.
 
     Files that cannot be read are named on standard error, the others are
-    answered, and the exit code is 1.
+    predicted, and the exit code is 1.
 
     Examples:
 

@@ -20,7 +20,7 @@ def serve(
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port to listen on; 0 takes a free one.", min=0)] = 8765,
 ) -> None:
-    """Teach a classifier in the browser: images by class, training, answers and why.
+    """Teach a classifier in the browser: images by class, training, predictions and why.
 
     Everything stays on this machine, in the workspace: a plain folder with one folder of images for each
     class. Stop with Ctrl-C; nothing is lost.

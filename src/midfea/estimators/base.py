@@ -186,7 +186,7 @@ class MidFeaBase(ChainSettings, BaseEstimator):
         return int(self.random_state)
 
     def _n_threads(self) -> int:
-        """All cores unless told otherwise; inside a joblib worker, that worker's share."""
+        """All cores unless `n_jobs` says otherwise; inside a joblib worker, that worker's share."""
         return int(joblib.effective_n_jobs(-1 if self.n_jobs is None else self.n_jobs))
 
     def _bars(self) -> AbstractContextManager[None]:

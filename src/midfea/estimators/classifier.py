@@ -329,12 +329,12 @@ class MidFeaClassifier(ClassifierMixin, MidFeaBase):
     def explain(
         self, image: Any, label: Any = None, n_words: int = 8, training: Any = None
     ) -> Explanation:
-        """Why this image gets its answer: where in it the evidence lies, as arrays.
+        """Why this image gets its prediction: where in it the evidence lies, as arrays.
 
         Parameters
         ----------
         image : one image, an array or a file name
-        label : the class to explain; None means the answer
+        label : the class to explain; None means the predicted one
         n_words : words to list for the class, and against it
         training : training images, or their feature matrix, to find the nearest of them
 

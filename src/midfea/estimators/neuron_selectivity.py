@@ -26,7 +26,7 @@ from midfea.learning.selectivity.rounds import Settings, Solver, rounds
 from midfea.learning.selectivity.start import Init, make_start
 from midfea.progress import progress_bars, track
 
-Put = Callable[[NDArray[Any]], Array]  # see `midfea.engines.arrays_on`
+Put = Callable[[NDArray[Any]], Array]  # see `midfea.engines.Engine.arrays`
 
 FLOAT_TYPES = (np.float64, np.float32)
 MIN_CODE = 0.01  # root mean square of a class's codes, below which a neuron does not fire for it
@@ -44,7 +44,7 @@ class NeuronSelectivity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     where X holds a sample in each column and H_c the codes of class c. The objective weighs the
     samples' reconstruction against everything else, so their length matters: codes of samples of
     length 1 stay far below 1 and use little of the sigmoid's range. Centred samples of length about
-    16 serve a classifier better; the image estimators see to that (`midfea.estimators.selective`).
+    16 serve a classifier better; the image estimators see to that (`midfea.learning.ns_layer`).
 
     Parameters
     ----------

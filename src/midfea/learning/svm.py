@@ -37,7 +37,7 @@ from midfea.learning.newton import (
 )
 
 Floats = NDArray[Any]  # float32 throughout
-Put = Callable[[Floats], Array]  # where to compute: see `midfea.engines.arrays_on`
+Put = Callable[[Floats], Array]  # where to compute: see `midfea.engines.Engine.arrays`
 
 GRAM_LIMIT = MAX_GRAM_SAMPLES
 MAX_EASY_C = 1.0  # up to this C conjugate gradients are quick

@@ -38,8 +38,8 @@ def pool_cells(
         for overlapping cells
     pooling : "max" as in the paper. A word that is absent counts as zero, so the result is never
         negative (LLC weights may be). "sum" counts.
-    full_shape : the grid on which the cells are laid out, if `words` comes from a smaller copy of
-        the image; the cells then cover the same parts of the image.
+    full_shape : the grid on which the cells are laid out, if `words` comes from a smaller scaled
+        image; the cells then cover the same parts of the image.
 
     Returns
     -------
