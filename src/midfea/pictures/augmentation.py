@@ -1,4 +1,4 @@
-"""Copies of images, moved or lit a little otherwise, to learn more from few of them."""
+"""Augmented images: moved, lit or mirrored a little, to learn more from few images."""
 
 from __future__ import annotations
 
