@@ -9,21 +9,27 @@ from midfea.learning.interval import cross_validated, wilson
 from midfea.learning.validation import Validation, no_validation
 
 
-def nearest_mean_scores(x, y, others):
+def nearest_mean(x, y):
+    """Weights and intercept, w . x + b > 0 for class 1. Hardly changes with single samples."""
     means = np.stack([x[y == label].mean(axis=0) for label in (0, 1)])
-    return others @ means.T - np.square(means).sum(axis=1) / 2
+    return means[1] - means[0], -np.diff(np.square(means).sum(axis=1))[0] / 2
 
 
-def true_accuracy(x, y, centres):
-    """Of the nearest-mean classifier of these samples, for new samples of the same kind: exact."""
-    means = np.stack([x[y == label].mean(axis=0) for label in (0, 1)])
-    direction = means[1] - means[0]
-    threshold = (np.square(means[1]).sum() - np.square(means[0]).sum()) / 2
-    margins = (threshold - centres @ direction) / np.linalg.norm(direction)
-    return (norm.cdf(margins[0]) + norm.cdf(-margins[1])) / 2
+def least_squares(x, y):
+    """The same, with a small ridge. Changes much where there are few samples."""
+    inputs = np.column_stack([x, np.ones(len(x))])
+    gram = inputs.T @ inputs + np.eye(inputs.shape[1])
+    solution = np.linalg.solve(gram, inputs.T @ (2 * y - 1))
+    return solution[:-1], solution[-1]
 
 
-def coverage(n, n_folds, n_used, n_repeats):
+def true_accuracy(weights, intercept, centres):
+    """For new samples of the same kind: exact, because they are normal around the centres."""
+    margins = (centres @ weights + intercept) / np.linalg.norm(weights)
+    return (norm.cdf(-margins[0]) + norm.cdf(margins[1])) / 2
+
+
+def coverage(learn, n, n_folds, n_used, n_repeats):
     rng = np.random.RandomState(n)
     covered = 0
     for repeat in range(n_repeats):
@@ -35,9 +41,10 @@ def coverage(n, n_folds, n_used, n_repeats):
         scores = np.zeros((n, 2))
         for fold in range(n_used):
             train, test = split(folds, fold)
-            scores[test] = nearest_mean_scores(x[train], y[train], x[test])
+            weights, intercept = learn(x[train], y[train])
+            scores[test, 1] = x[test] @ weights + intercept
         record = Validation(used, y[used], scores[used], folds[used], n_folds, len(used))
-        covered += record.interval.low <= true_accuracy(x, y, centres) <= record.interval.high
+        covered += record.interval.low <= true_accuracy(*learn(x, y), centres) <= record.interval.high
     return covered / n_repeats
 
 
@@ -46,7 +53,10 @@ def coverage(n, n_folds, n_used, n_repeats):
     [(20, 10, 10, 1500), (50, 10, 10, 1000), (200, 10, 10, 600), (1000, 10, 10, 400), (20, 4, 4, 1500)],
 )
 def test_ninety_five_of_a_hundred_are_covered(n, n_folds, n_used, n_repeats):
-    assert 0.93 <= coverage(n, n_folds, n_used, n_repeats) <= 0.98
+    """On average over a steady and an unsteady way to learn, hard problems and easy ones."""
+    both = [coverage(learn, n, n_folds, n_used, n_repeats) for learn in (nearest_mean, least_squares)]
+    assert min(both) >= 0.90
+    assert 0.93 <= np.mean(both) <= 0.98
 
 
 @pytest.mark.parametrize(("correct", "n"), [(18, 20), (45, 50), (0, 10), (200, 200)])

@@ -8,7 +8,8 @@ model that is kept is yet another one. Nadeau and Bengio (Machine Learning 52, 2
 such an average to be larger by the ratio of test to training size, that is, for K folds of which U are
 held out in turn, by a factor of 1 + U / (K - 1). In simulations that is too much: the factor lies
 between 1.0 and 1.6 for ten folds. We use Wilson's interval with an effective sample size of n divided by
-1 + `OVERLAP` U / (K - 1). `tests/test_interval.py` counts how often it covers.
+1 + (`OVERLAP` + `SMALL_SAMPLE` / n) U / (K - 1): models of few images differ more from each other.
+`tests/test_interval.py` counts how often it covers.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import math
 from typing import NamedTuple
 
 OVERLAP = 0.25  # share of Nadeau and Bengio's addition to the variance
+SMALL_SAMPLE = 5.0  # images
 Z = 1.959963984540054  # 95 % of a normal distribution lie within so many deviations
 
 
@@ -57,5 +59,6 @@ def cross_validated(correct: float, n: float, n_folds: int, n_used: int) -> Inte
     n_folds : the samples were dealt to so many folds
     n_used : so many of them were held out, each once
     """
-    factor = 1 + OVERLAP * n_used / (n_folds - 1)
+    share = OVERLAP + SMALL_SAMPLE / max(n, 1)
+    factor = 1 + share * n_used / (n_folds - 1)
     return wilson(correct / factor, n / factor)
