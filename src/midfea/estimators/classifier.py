@@ -104,7 +104,7 @@ class MidFeaClassifier(ClassifierMixin, MidFeaBase):
             validation. Equal images are a group in any case.
         """
         self._check_parameters()
-        kinds, tune = check_augment(self.augment), self._tunes()  # errors now, and not after minutes
+        kinds, tune = check_augment(self.augment), self.fine_tunes()  # errors now, and not after minutes
         pictures = self._pictures(images)
         numbers = self._encode_labels(y, len(pictures))
         given = _check_groups(groups, numbers)
@@ -158,8 +158,8 @@ class MidFeaClassifier(ClassifierMixin, MidFeaBase):
         if self.finetune not in (True, False, "auto"):
             raise ValueError(f'finetune is True, False or "auto", got {self.finetune!r}')
 
-    def _tunes(self) -> bool:
-        """Whether to train a network: ImportError if `finetune=True` and PyTorch is missing."""
+    def fine_tunes(self) -> bool:
+        """Whether `fit` trains a network: ImportError if `finetune=True` and PyTorch is missing."""
         if not self.finetune:
             return False
         try:

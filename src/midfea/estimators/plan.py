@@ -20,19 +20,18 @@ def expected_steps(
     model: MidFeaClassifier,
     n_images: int,
     n_classes: int,
-    tune: bool,
     n_new: int | None = None,
 ) -> dict[str, float]:
     """Seconds of each step of fitting a classifier.
 
     Parameters
     ----------
-    tune : whether a network is trained
     n_new : images whose features are to be computed, if the extractor is kept and only the head is
         fitted (`MidFeaClassifier.fit_head`); None: everything is learned
     """
     n_words = WORD_COUNTS[0] if model.n_words == "auto" else model.n_words
     cost = 0.5 + n_words / 1000  # of an image's features and of learning the words
+    tune = n_new is None and model.fine_tunes()
     svm = (n_images / 2000) ** 2 * (n_classes / 10)
     steps: dict[str, float] = {}
     if n_new is None:

@@ -6,7 +6,6 @@ line. The process ends when standard input does: then the server that started it
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import secrets
@@ -113,7 +112,7 @@ def _expected_seconds(
 ) -> dict[str, float]:
     """Seconds of each step: of reading the files, of the model's own steps and of the learning curve."""
     n_read = n_images if n_new is None else n_new
-    steps = expected_steps(model, n_images, n_classes, _fine_tunes(model), n_new)
+    steps = expected_steps(model, n_images, n_classes, n_new)
     reading = {"reading files": 0.5 + 0.001 * n_read}
     return reading | steps | {"learning curve": steps["classifier"] / 3}
 
@@ -131,10 +130,6 @@ def _classifier(settings: TrainingSettings) -> MidFeaClassifier:
     return model
 
 
-def _fine_tunes(model: MidFeaClassifier) -> bool:
-    return bool(model.finetune) and importlib.util.find_spec("torch") is not None
-
-
 def _previous(workspace: Workspace, settings: TrainingSettings, n_images: int) -> TrainingRecord | None:
     """The training whose filters and words are used again; None if they are to be learned.
 
@@ -145,7 +140,7 @@ def _previous(workspace: Workspace, settings: TrainingSettings, n_images: int) -
         record = TrainingRecord.read(workspace.results_folder, file_id(workspace.model_file.path))
     except OSError:
         return None
-    if record is None or record.settings is None or _fine_tunes(_classifier(settings)):
+    if record is None or record.settings is None or _classifier(settings).fine_tunes():
         return None
     same = record.settings.preset == settings.preset
     return record if same and n_images < MAX_GROWTH * record.n_learned_from else None
