@@ -52,7 +52,7 @@ def test_evidence_adds_up(few, encoding, pooling, partition):
     for projection in PROJECTIONS:
         model = MidFeaClassifier(**SMALL, **settings, projection=projection).fit(images, labels)
         found = adds_up(model, images[0])
-        assert found.answer == found.label == model.predict(images[:1])[0]
+        assert found.predicted == found.label == model.predict(images[:1])[0]
         np.testing.assert_allclose(found.probabilities, model.predict_proba(images[:1])[0])
         assert (found.baseline != 0) == (projection == "pca")
 

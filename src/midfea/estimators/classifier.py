@@ -308,7 +308,7 @@ class MidFeaClassifier(ClassifierMixin, MidFeaBase):
             for start in range(0, len(checked), IMAGES_AT_ONCE):
                 block = checked.part(range(start, min(start + IMAGES_AT_ONCE, len(checked))))
                 pictures = parts.extractor.pictures(block)
-                blocks.append(parts.answers(pictures, self._n_threads()).scores)
+                blocks.append(parts.scores(pictures, self._n_threads()))
         return np.concatenate(blocks)
 
     def decision_function(self, images: Any) -> NDArray[Any]:

@@ -1,4 +1,4 @@
-"""`explain`: one answer of a classifier taken apart, as arrays."""
+"""`explain`: one prediction of a classifier taken apart, as arrays."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Explanation:
     image : (height, width), grey, in the size that the model sees
     features : (n_features,), of the image
     classes, probabilities : (n_classes,) each
-    answer : the most probable class
+    predicted : the most probable class
     label : the class whose decision value is explained
     decision : that value. With two classes it is `decision_function`, its sign turned for the first.
     evidence : (height, width), what each pixel adds to the decision value
@@ -69,7 +69,7 @@ class Explanation:
     features: NDArray[np.float32]
     classes: NDArray[Any]
     probabilities: Floats
-    answer: Any
+    predicted: Any
     label: Any
     decision: float
     evidence: Floats
@@ -96,7 +96,7 @@ def explain(
     n_words: int = 8,
     training_features: NDArray[np.float32] | None = None,
 ) -> Explanation:
-    """Take a classifier's answer apart; see `MidFeaClassifier.explain`. The picture is coded once."""
+    """Take a classifier's prediction apart; see `MidFeaClassifier.explain`. The picture is coded once."""
     extractor, chain = parts.extractor, parts.extractor.chain
     scales = extractor.prepared.codes_by_scale(picture.grey)
     pooled = pool_scales(scales, chain)
@@ -108,8 +108,8 @@ def explain(
         scores = parts.network.scores(linear_scores, [picture], n_threads=1)
         weight = float(parts.network.weights[0])
     probabilities = parts.probabilities(scores)[0]
-    answer = parts.classes[probabilities.argmax()]
-    chosen = _index_of(parts.classes, answer if label is None else label)
+    predicted = parts.classes[probabilities.argmax()]
+    chosen = _index_of(parts.classes, predicted if label is None else label)
     row, sign = (chosen, 1.0)
     if len(parts.head.coef) == 1:  # one row speaks for the second of two classes
         row, sign = 0, 1.0 if chosen == 1 else -1.0
@@ -128,7 +128,7 @@ def explain(
         features=features[0],
         classes=parts.classes,
         probabilities=probabilities,
-        answer=answer,
+        predicted=predicted,
         label=parts.classes[chosen],
         decision=decision,
         evidence=evidence,

@@ -30,7 +30,7 @@ class ActiveNeuron(NamedTuple):
 
 def headline(explanation: Explanation) -> str:
     """The predicted class and its probability."""
-    return f"{explanation.answer} ({float(explanation.probabilities.max()):.0%})"
+    return f"{explanation.predicted} ({float(explanation.probabilities.max()):.0%})"
 
 
 def sum_of_parts(explanation: Explanation) -> str:

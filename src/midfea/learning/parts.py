@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,14 +20,6 @@ from midfea.learning.network.head import NetworkHead
 from midfea.learning.ns_layer import NSLayer
 from midfea.learning.validation import Validation
 from midfea.pictures.picture import Picture
-
-
-class Answers(NamedTuple):
-    """What a classifier says of some pictures, and what that is made of."""
-
-    features: NDArray[np.float32]  # (n, n_features)
-    linear: NDArray[np.float32]  # (n, n_classes), scores of the linear head
-    scores: NDArray[Any]  # (n, n_classes), of all heads together
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,13 +37,13 @@ class ClassifierParts:
         """What the linear head sees: the features, or the activations of the NS layer."""
         return features if self.ns_layer is None else self.ns_layer.activations(features)
 
-    def answers(self, pictures: Sequence[Picture], n_threads: int = 1) -> Answers:
-        """Features and scores of pictures; each is looked at once."""
+    def scores(self, pictures: Sequence[Picture], n_threads: int = 1) -> NDArray[Any]:
+        """Scores of pictures, (n, n_classes), by all heads together; each picture is looked at once."""
         features = self.extractor.transform(pictures, n_threads)
         linear = self.head.scores(self.head_inputs(features))
         if self.network is None:
-            return Answers(features, linear, linear)
-        return Answers(features, linear, self.network.scores(linear, pictures, n_threads))
+            return linear
+        return self.network.scores(linear, pictures, n_threads)
 
     def probabilities(self, scores: NDArray[Any]) -> NDArray[np.float64]:
         """Probability of each class, (n, n_classes)."""

@@ -5,8 +5,6 @@ matplotlib is imported when it is used: the colours are for pages, too.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -60,14 +58,6 @@ def save(figure: Figure, output: Path, name: str) -> list[Path]:
             figure.savefig(temporary, format=kind, metadata=metadata)
         written.append(path)
     return written
-
-
-def save_numbers(rows: Sequence[Mapping[str, Any]], output: Path, name: str) -> Path:
-    """Write `name`.json, a list with a dict for each number in the figure."""
-    path = output / f"{name}.json"
-    with replacing(path) as temporary:
-        temporary.write_text(json.dumps(list(rows), indent=1) + "\n")
-    return path
 
 
 def show(

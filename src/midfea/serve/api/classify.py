@@ -113,7 +113,7 @@ def _explanation(workspace: Workspace, label: str | None, loaded: LoadedModel, i
     explanation = loaded.model.explain(image, label)
     return {
         "class": str(explanation.label),
-        "predicted": str(explanation.answer),
+        "predicted": str(explanation.predicted),
         "sum": sum_of_parts(explanation),
         "evidence": data_uri(overlay(explanation.image, explanation.evidence)),
         "image": data_uri(explanation.image),
