@@ -96,7 +96,7 @@ def explain(
     n_words: int = 8,
     training_features: NDArray[np.float32] | None = None,
 ) -> Explanation:
-    """Take a classifier's prediction apart; see `MidFeaClassifier.explain`. The picture is coded once."""
+    """Take a prediction apart; see `MidFeaClassifier.explain`. The picture is coded once."""
     extractor, chain = parts.extractor, parts.extractor.chain
     scales = extractor.prepared.codes_by_scale(picture.grey)
     pooled = pool_scales(scales, chain)
