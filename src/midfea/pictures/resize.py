@@ -1,5 +1,7 @@
 """Images in other sizes: one definition for every engine, for export and for explanations.
 
+Export builds the same weights from ONNX operators, because sizes are known only when an image comes.
+
 A new pixel is the weighted mean of the old pixels near its place. The weights fall off as a triangle, as
 wide as one new pixel on each side (one old pixel where the image grows), so that nothing aliases:
 
