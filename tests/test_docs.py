@@ -71,7 +71,7 @@ def test_every_package_that_is_imported_is_declared():
 def test_every_part_has_its_place_in_contributing():
     text = (ROOT / "CONTRIBUTING.md").read_text()
     for path in PACKAGE.iterdir():
-        if path.is_dir() and path.name[0] != "_":
+        if (path / "__init__.py").is_file():
             assert f"`{path.name}/`" in text, path.name
         elif path.suffix == ".py" and path.name[0] != "_":
             assert f"`{path.name}`" in text, path.name
