@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-import joblib
 import numpy as np
 from numpy.typing import NDArray
 
 from midfea.learning.folds import Indices, make_folds, split
-from midfea.learning.head import two_columns
-from midfea.learning.svm import GRAM_LIMIT, class_signs, gram, gram_product, solve, solve_gram
-from midfea.parallel import in_parallel
+from midfea.learning.head import split_scores
 from midfea.progress import track
 
 SHARES = (0.125, 0.25, 0.5, 1.0)  # of the training part
 N_SPLITS = 4  # a quarter is held out in each
-MAX_SVMS_AT_ONCE = 4  # each has a part of the Gram matrix for itself
 
 
 @dataclass(frozen=True)
@@ -69,9 +65,9 @@ def learning_curve(
     ]
     if not splits:
         return LearningCurve([], [], [])
-    scores = track(_all_scores(features, y, C, splits), "learning curve", len(splits))
+    scores = track(split_scores(features, y, (C,), splits), "learning curve", len(splits))
     accuracies = np.reshape(
-        [(s.argmax(axis=1) == y[test]).mean() for (_, test), s in zip(splits, scores, strict=True)],
+        [(s[0].argmax(axis=1) == y[test]).mean() for (_, test), s in zip(splits, scores, strict=True)],
         (-1, len(shares)),
     )
     sizes = np.reshape([len(train) for train, _ in splits], (-1, len(shares)))
@@ -91,27 +87,3 @@ def _nested(
         np.sort(np.concatenate([members[: max(1, round(share * len(members)))] for members in order]))
         for share in shares
     ]
-
-
-def _all_scores(
-    features: NDArray[np.float32], y: Indices, C: float, splits: Sequence[tuple[Indices, Indices]]
-) -> Iterator[NDArray[np.float32]]:
-    """Scores of each test part by an SVM of its training part, several at a time.
-
-    All share one Gram matrix where that fits into memory.
-    """
-    targets = class_signs(y)
-    matrix = gram(features) if len(y) <= GRAM_LIMIT else None
-
-    def scores(i: int) -> NDArray[np.float32]:
-        train, test = splits[i]
-        if matrix is not None:
-            alpha = solve_gram(matrix[np.ix_(train, train)], targets[train], C)
-            return two_columns(matrix[np.ix_(test, train)] @ alpha)
-        inputs = features[train]
-        alpha = solve(gram_product(inputs), targets[train], C)
-        return two_columns(features[test] @ (inputs.T @ alpha) + alpha.sum(axis=0))
-
-    n_fitting = GRAM_LIMIT**2 // (2 * len(targets) ** 2)  # into memory
-    n_threads = max(1, min(int(joblib.effective_n_jobs(-1)), MAX_SVMS_AT_ONCE, n_fitting))
-    return in_parallel(scores, range(len(splits)), n_threads)

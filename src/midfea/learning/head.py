@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+import joblib
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
@@ -22,6 +23,7 @@ from midfea.learning.svm import (
     solve_gram,
 )
 from midfea.learning.validation import Validation, no_validation
+from midfea.parallel import in_parallel
 from midfea.progress import track
 
 Features = NDArray[np.float32]
@@ -30,6 +32,7 @@ Activations = Callable[[Features], Features]
 LearnLayer = Callable[[Features, Indices], Activations]  # features and labels to a layer
 
 C_CANDIDATES = (0.1, 1.0, 10.0, 100.0)
+MAX_SVMS_AT_ONCE = 4  # each has a part of the Gram matrix for itself
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,31 +128,55 @@ def validation_scores(
     the samples held out. There may be more features than labels: those of augmented images follow, in
     the order of the samples, and are trained on where their sample is.
     """
+    splits = list(_splits(folds))
+    scores = np.full((len(candidates), len(y), int(y.max()) + 1), np.nan, dtype=np.float32)
+    work = split_scores(features, y, candidates, splits, learn_layer, put)
+    for (_, test), part in zip(splits, track(work, "classifier", len(splits)), strict=True):
+        scores[:, test] = part
+    return scores
+
+
+def split_scores(
+    features: Features,
+    y: Indices,
+    candidates: Sequence[float],
+    splits: Sequence[tuple[Indices, Indices]],
+    learn_layer: LearnLayer | None = None,
+    put: Put = np.asarray,
+) -> Iterator[NDArray[np.float32]]:
+    """Scores of each split's test part by SVMs of its training part, (n_candidates, n_test, n_classes).
+
+    All share one Gram matrix where that fits into memory, and several are solved at the same time.
+    """
     n_times = len(features) // len(y)
     signs = np.tile(class_signs(y), (n_times, 1))
-    n_classes = int(y.max()) + 1
-    scores = np.full((len(candidates), len(y), n_classes), np.nan, dtype=np.float32)
     shared = gram(put(features)) if len(features) <= GRAM_LIMIT and learn_layer is None else None
-    for train, test in track(_splits(folds), "classifier", len(np.unique(folds[folds >= 0]))):
-        rows = np.concatenate([train + i * len(y) for i in range(n_times)])
-        alpha = None
+
+    def scores(i: int) -> NDArray[np.float32]:
+        train, test = splits[i]
+        rows = np.concatenate([train + k * len(y) for k in range(n_times)])
+        targets, parts, alpha = put(signs[rows]), [], None
         if shared is not None:
             within, across = shared[np.ix_(rows, rows)], shared[np.ix_(test, rows)]
         else:
-            layer = (
-                learn_layer(features[rows], np.tile(y[train], n_times)) if learn_layer else np.asarray
-            )
+            labels = np.tile(y[train], n_times)
+            layer = learn_layer(features[rows], labels) if learn_layer else np.asarray
             inputs, others = (put(layer(features[part])) for part in (rows, test))
             product = gram_product(inputs)
-        for row, C in zip(scores, candidates, strict=True):
+        for C in candidates:
             if shared is not None:
-                alpha = solve_gram(within, put(signs[rows]), C, alpha)
+                alpha = solve_gram(within, targets, C, alpha)
                 values = across @ alpha
             else:
-                alpha = solve(product, put(signs[rows]), C)
+                alpha = solve(product, targets, C)
                 values = others @ (inputs.T @ alpha) + alpha.sum(axis=0)
-            row[test] = two_columns(to_numpy(values))
-    return scores
+            parts.append(two_columns(to_numpy(values)))
+        return np.stack(parts)
+
+    n_fitting = GRAM_LIMIT**2 // (2 * len(features) ** 2)  # parts of the Gram matrix in memory
+    parallel = isinstance(shared, np.ndarray)
+    n_threads = min(int(joblib.effective_n_jobs(-1)), MAX_SVMS_AT_ONCE, n_fitting) if parallel else 1
+    return in_parallel(scores, range(len(splits)), max(1, n_threads))
 
 
 def _splits(folds: Indices) -> Iterator[tuple[Indices, Indices]]:
