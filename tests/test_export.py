@@ -381,7 +381,7 @@ def test_without_the_extra_it_says_what_to_install(exported, tmp_path, monkeypat
 @pytest.mark.data
 @pytest.mark.parametrize("settings", [{"preset": "fast"}, {"preset": "best", "finetune": False}, {}])
 def test_real_photos_of_mixed_sizes(data_dir, settings, tmp_path):
-    """Photos of hands, cut and resized at random: some descriptors are near ties of words."""
+    """Photos of sign_digits, cut and resized at random: some descriptors are near ties of words."""
     rng = np.random.RandomState(0)
     paths = sorted((data_dir / "sign_digits").rglob("*.JPG"))
     paths = [paths[i] for i in rng.permutation(len(paths))[:400]]
