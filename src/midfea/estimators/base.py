@@ -181,9 +181,9 @@ class MidFeaBase(ChainSettings, BaseEstimator):
 
     def _seed(self) -> int:
         """A whole number for what is drawn apart from `random_state`'s own sequence."""
-        if self.random_state is None or isinstance(self.random_state, np.random.RandomState):
-            return int(self._rng().randint(2**31 - 1)) if self.random_state is not None else 0
-        return int(self.random_state)
+        if isinstance(self.random_state, np.random.RandomState):
+            return int(self.random_state.randint(2**31 - 1))
+        return 0 if self.random_state is None else int(self.random_state)
 
     def _n_threads(self) -> int:
         """All cores unless `n_jobs` says otherwise; inside a joblib worker, that worker's share."""

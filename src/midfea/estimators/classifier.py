@@ -218,7 +218,6 @@ class MidFeaClassifier(ClassifierMixin, MidFeaBase):
         """NS layer and SVM on all samples; C and the logit scale by validation."""
         candidates = C_CANDIDATES if self.C == "auto" else (float(self.C),)
         layered = self.selectivity is not None
-        n_folds = self._n_folds(numbers, False) if not len(folds) else int(folds.max()) + 1
         with self._engine_settings().engine.arrays() as put:
             validated = validate_C(
                 features,
@@ -228,7 +227,7 @@ class MidFeaClassifier(ClassifierMixin, MidFeaBase):
                 (lambda x, y: self._learn_layer(x, y).activations) if layered else None,
                 put,
             )
-        self.validation_ = validated.record(numbers, folds, n_folds, groups)
+        self.validation_ = validated.record(numbers, folds, int(folds.max()) + 1, groups)
         all_numbers = np.tile(numbers, len(features) // len(numbers))  # of augmented images too
         self.ns_layer_ = self._learn_layer(features, all_numbers) if layered else None
         inputs = features if self.ns_layer_ is None else self.ns_layer_.activations(features)
