@@ -374,7 +374,7 @@ def test_why(taught):
 
 def test_questions_that_cannot_be_answered(taught):
     ask = taught.client.post
-    refused(ask("/api/classify", files={"file": b"no image"}), 422, "not an image")
+    refused(ask("/api/classify", files={"file": b"no image"}), 422, "not a readable image")
     refused(ask("/api/classify", params={"id": "f" * 20}), 404, "no such image")
     refused(ask("/api/classify"), 422, "send an image")
     refused(

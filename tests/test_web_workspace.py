@@ -111,9 +111,9 @@ def refused(workspace, content, *words):
 def test_what_is_no_image_is_refused(workspace):
     whole = noise(0, 200)
     refused(workspace, b"", "empty")
-    refused(workspace, b"<svg xmlns='http://www.w3.org/2000/svg'/>", "not an image")
+    refused(workspace, b"<svg xmlns='http://www.w3.org/2000/svg'/>", "not a readable image")
     refused(workspace, whole[: len(whole) // 2], "damaged or cut short")
-    refused(workspace, b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 50 50\n", "not an image")
+    refused(workspace, b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 50 50\n", "not a readable image")
     refused(workspace, noise(0, 15), "15x15", "16x16")
 
 
@@ -122,7 +122,7 @@ def test_what_is_too_large_is_refused_before_it_is_decoded(workspace, monkeypatc
     Image.new("1", (20_000, 10_000)).save(bomb, "PNG")
     assert len(bomb.getvalue()) < 100_000
     monkeypatch.setattr(
-        "midfea.serve.store.decoding.read_image", lambda path: pytest.fail("was decoded")
+        "midfea.pictures.decoding.ImageFile.pixels", lambda file: pytest.fail("was decoded")
     )
     refused(workspace, bomb.getvalue(), "60 megapixels")
     wide = io.BytesIO()

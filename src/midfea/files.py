@@ -1,12 +1,19 @@
-"""Writing files so that a reader never sees half of one."""
+"""Writing files so that a reader never sees half of one, and reading none that could keep us waiting."""
 
 from __future__ import annotations
 
 import os
-import tempfile
+import secrets
+import stat
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import IO
+
+ENDING = ".unfinished"
+MAX_AGE_SECONDS = 3600  # of an unfinished file; older ones were left by a process that was killed
+MAX_NAME_CHARACTERS = 40  # of the target's name in that of its unfinished file: names have a limit
 
 
 @contextmanager
@@ -19,12 +26,10 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     temporary = _beside(target)
     try:
         yield temporary
-        mask = os.umask(0)
-        os.umask(mask)
-        temporary.chmod(0o666 & ~mask)  # mkstemp keeps the file to its owner
         with temporary.open("rb") as written:
             os.fsync(written.fileno())
         temporary.replace(target)
+        sync_folder(target.parent)
     finally:
         temporary.unlink(missing_ok=True)
 
@@ -34,15 +39,51 @@ def check_writable(path: str | os.PathLike[str]) -> None:
     _beside(Path(path)).unlink()
 
 
+def sync_folder(folder: Path) -> None:
+    """Make renames in a folder survive a failure of the machine."""
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+    except OSError:  # the folder is gone, or cannot be opened here (Windows)
+        return
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def open_regular(path: str | os.PathLike[str]) -> IO[bytes]:
+    """A regular file, to be read; OSError for anything else: a pipe could keep us waiting for ever."""
+    if stat.S_ISDIR(os.stat(path).st_mode):
+        raise IsADirectoryError("is a folder, not a file")
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    handle = os.open(path, flags)
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise OSError("is not a regular file")
+    return os.fdopen(handle, "rb", buffering=0)
+
+
 def _beside(target: Path) -> Path:
     """A new empty file in the same folder."""
     if target.is_dir():
         raise IsADirectoryError(f"cannot write {target}: it is a folder, name a file")
     if not target.parent.is_dir():
         raise FileNotFoundError(f"cannot write {target}: there is no folder {target.parent}")
+    start = f".{target.name[:MAX_NAME_CHARACTERS]}."
+    _sweep(target.parent, start)
+    temporary = target.parent / f"{start}{secrets.token_hex(6)}{ENDING}"
     try:
-        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+        os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
     except OSError as error:
         raise OSError(f"cannot write {target}: {error.strerror}") from None
-    os.close(handle)
-    return Path(name)
+    return temporary
+
+
+def _sweep(folder: Path, start: str) -> None:
+    """Remove unfinished files that were left behind."""
+    with suppress(OSError):
+        for entry in os.scandir(folder):
+            if entry.name.startswith(start) and entry.name.endswith(ENDING):
+                with suppress(OSError):
+                    if time.time() - entry.stat().st_mtime > MAX_AGE_SECONDS:
+                        os.unlink(entry.path)

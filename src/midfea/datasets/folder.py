@@ -15,7 +15,7 @@ from sklearn.utils import Bunch
 from midfea.pictures.formats import has_image_ending
 from midfea.pictures.images import too_small
 from midfea.pictures.picture import Picture, make_picture
-from midfea.pictures.reading import ImageError, read_image
+from midfea.pictures.reading import ImageError, open_image
 from midfea.pictures.thumbnails import thumbnail
 from midfea.progress import track
 
@@ -126,13 +126,13 @@ def read_photos(
 
     def read(path: Path) -> Photo | Skipped:
         try:
-            pixels = read_image(path)
-            picture = make_picture(pixels, max_side, rounded)
+            with open_image(path) as pixels:
+                picture = make_picture(pixels, max_side, rounded)
+                if min(picture.shape) < min_side:
+                    return Skipped(path, too_small(pixels.shape[:2], picture.shape, min_side))
+                return Photo(path, picture, thumbnail(pixels) if thumbnails else b"")
         except ImageError as error:
             return Skipped(path, str(error).removeprefix(f"{path}: "))
-        if min(picture.shape) < min_side:
-            return Skipped(path, too_small(pixels.shape[:2], picture.shape, min_side))
-        return Photo(path, picture, thumbnail(pixels) if thumbnails else b"")
 
     photos, skipped = [], []
     with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:

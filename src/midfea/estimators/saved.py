@@ -6,9 +6,11 @@ import importlib
 import os
 from typing import TYPE_CHECKING
 
+from midfea.engines import NAMES as ENGINE_NAMES
 from midfea.estimators.neuron_selectivity import NeuronSelectivity
 from midfea.learning.network.settings import NetworkSettings
 from midfea.model_file import ModelFileError, read_model
+from midfea.model_file.schema import Number
 
 if TYPE_CHECKING:
     from midfea.estimators.classifier import MidFeaClassifier
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
 
 # Imported when needed: the regressor needs much of scikit-learn that a classifier does without.
 HOMES = {"MidFea": "transformer", "MidFeaClassifier": "classifier", "MidFeaRegressor": "regressor"}
+
+N_JOBS = Number(-1024, 1024, whole=True)
 
 
 def load(path: str | os.PathLike[str]) -> MidFea | MidFeaClassifier | MidFeaRegressor:
@@ -40,7 +44,16 @@ def load(path: str | os.PathLike[str]) -> MidFea | MidFeaClassifier | MidFeaRegr
             if isinstance(params.get("network"), dict):
                 params["network"] = NetworkSettings(**params["network"])
         model = cls(**saved.params)
+        model.check()
+        if model.engine not in ENGINE_NAMES:
+            raise ValueError(
+                f"engine must be one of {', '.join(ENGINE_NAMES)}, got {model.engine!r:.50}"
+            )
+        if model.n_jobs is not None:
+            N_JOBS.check("n_jobs", model.n_jobs)
         model.set_parts(saved)
         return model
-    except (TypeError, ValueError) as error:
-        raise ModelFileError(f"{path}: the model's description is damaged ({error!r})") from None
+    except ModelFileError as error:
+        raise ModelFileError(f"{path}: {error}") from None
+    except Exception as error:  # whatever a description can be made to do
+        raise ModelFileError(f"{path}: the model's description is damaged ({error!r:.200})") from None

@@ -18,15 +18,17 @@ FLOORS = (0.0, 0.5)
 PARTITIONS: tuple[Partition, Partition] = ("overlapping pyramid", (6, 6))
 WORD_COUNTS = (4096, 16384)
 
-_MINIMUM = {
-    "n_filters": 2,  # with a single map nothing stands above the mean map
-    "filter_size": 2,
-    "window": 1,
-    "n_words": 1,
-    "n_neighbors": 1,
-    "n_components": 1,
-    "n_samples": 1,
+# The smallest and the largest value: what lies beyond would only fill the memory, or take for ever.
+_RANGES = {
+    "n_filters": (2, 4096),  # with a single map nothing stands above the mean map
+    "filter_size": (2, 1000),
+    "window": (1, 100),
+    "n_words": (1, 10_000_000),
+    "n_neighbors": (1, 100),
+    "n_components": (1, 100_000_000),
+    "n_samples": (1, 1_000_000_000),
 }
+MAX_SHARPNESS, MAX_FLOOR, MAX_SCALES = 1e6, 1e6, 16
 _ONE_OF: dict[str, tuple[Any, ...]] = {
     "filter_method": ("whitened", "raw"),
     "padding": ("valid", "same"),
@@ -69,21 +71,22 @@ class ChainSettings:
     def check(self) -> None:
         """ValueError, naming the parameter, if one cannot be used."""
         resolved = self.without_auto()
-        for name, minimum in _MINIMUM.items():
+        for name, (low, high) in _RANGES.items():
             value = getattr(resolved, name)
-            self._require(name, _is_integer(value, minimum), f"an integer of {minimum} or more")
+            self._require(name, _is_integer(value, low, high), f"an integer from {low} to {high}")
         for name, choices in _ONE_OF.items():
             listed = "one of " + ", ".join(map(repr, choices))
             value = getattr(self, name)
             self._require(name, any(value is c or value == c for c in choices), listed)
         floor = resolved.floor
-        self._require("floor", _is_number(floor) and float(floor) >= 0, 'zero or more, or "auto"')
-        positive = _is_number(self.sharpness) and self.sharpness > 0
-        self._require("sharpness", positive, "above zero")
-        fine = self.max_side is None or _is_integer(self.max_side, 1)
+        fine = _is_number(floor) and 0 <= float(floor) <= MAX_FLOOR
+        self._require("floor", fine, f'from 0 to {MAX_FLOOR:g}, or "auto"')
+        fine = _is_number(self.sharpness) and 0 < self.sharpness <= MAX_SHARPNESS
+        self._require("sharpness", fine, f"above zero, and at most {MAX_SHARPNESS:g}")
+        fine = self.max_side is None or _is_integer(self.max_side, 1, 1_000_000)
         self._require("max_side", fine, "None or a number of pixels")
         scales: Any = self.scales
-        fine = isinstance(scales, tuple | list) and len(scales) > 0
+        fine = isinstance(scales, tuple | list) and 0 < len(scales) <= MAX_SCALES
         fine = fine and all(_is_number(scale) and 0 < scale <= 4 for scale in scales)
         message = 'factors above 0 and up to 4, such as (1.0, 0.5), or "auto"'
         self._require("scales", fine or scales == "auto", message)
@@ -102,8 +105,8 @@ class ChainSettings:
         return replace(self.chain_settings(), **given)
 
 
-def _is_integer(value: Any, minimum: int) -> bool:
-    return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= minimum
+def _is_integer(value: Any, low: int, high: int) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool) and low <= int(value) <= high
 
 
 def _is_number(value: Any) -> bool:

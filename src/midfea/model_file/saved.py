@@ -5,20 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from midfea.learning.extractor import FeatureExtractor
 from midfea.learning.ns_layer import NSLayer
 from midfea.learning.parts import ClassifierParts, RegressorParts
+from midfea.model_file.schema import ModelFileError, number, take
 
 Arrays = dict[str, NDArray[Any]]
 NS_ARRAYS = ("W", "b", "D", "class_responses", "center")
-
-
-class ModelFileError(ValueError):
-    """A file that is not a model this version can read; the message says what to do."""
 
 
 @dataclass
@@ -96,33 +92,16 @@ def _require(name: str, array: Any, shape: tuple[int, ...]) -> None:
         raise ModelFileError(f"{name} has shape {array.shape} where {shape} is due")
 
 
-def take(arrays: Arrays, key: str) -> NDArray[Any]:
-    """An array of the file, which is taken out of `arrays`; finite."""
-    if key not in arrays:
-        raise ModelFileError(
-            f"the array {key!r} is missing: damaged, or saved by another version of midfea; train again"
-        )
-    array = arrays.pop(key)
-    if array.dtype.kind == "f" and not np.isfinite(array).all():
-        raise ModelFileError(f"the array {key!r} holds NaN or infinity")
-    return array
-
-
 def take_matrix(description: dict[str, Any], arrays: Arrays) -> Any:
     """The projection's matrix, sparse or dense; None if there is none."""
     if "projection_shape" not in description:
         return take(arrays, "projection") if "projection" in arrays else None
     parts = [take(arrays, f"projection.{part}") for part in ("data", "indices", "indptr")]
-    shape = tuple(int(side) for side in description["projection_shape"])
+    sides = dict(zip(("rows", "columns"), description["projection_shape"], strict=True))
+    shape = number(sides, "rows", "side"), number(sides, "columns", "side")
     matrix = sp.csr_array(tuple(parts), shape=shape)
     matrix.check_format(full_check=True)
     return matrix
-
-
-def read_classes(description: dict[str, Any]) -> NDArray[Any]:
-    """The labels, in their own type."""
-    kinds = {"U": str, "i": np.int64, "u": np.uint64, "f": np.float64, "b": bool, "O": object}
-    return np.array(description["classes"], dtype=kinds[description["classes_kind"]])
 
 
 def tuples(params: dict[str, Any]) -> dict[str, Any]:

@@ -15,7 +15,8 @@ from midfea.learning.network.model import Network
 from midfea.learning.ns_layer import NSLayer
 from midfea.learning.parts import ClassifierParts, RegressorParts
 from midfea.learning.validation import no_validation
-from midfea.model_file.saved import Arrays, ModelFileError, SavedModel, read_classes, take, tuples
+from midfea.model_file.saved import Arrays, SavedModel, tuples
+from midfea.model_file.schema import ModelFileError, number, read_classes, take
 from midfea.model_file.v2 import read_extractor
 
 # Parameters that were added within the format, and those that it does not have yet.
@@ -58,7 +59,7 @@ def read(description: dict[str, Any], arrays: Arrays) -> SavedModel:
             extractor,
             ns_layer,
             take(arrays, "coef_"),
-            float(numbers["intercept_"]),
+            number(numbers, "intercept_", "intercept"),
             settings["regression"] == "expectation",
         )
         return saved
@@ -69,8 +70,8 @@ def read(description: dict[str, Any], arrays: Arrays) -> SavedModel:
         head=LinearHead(
             take(arrays, "coef_"),
             take(arrays, "intercept_"),
-            float(numbers["C_"]),
-            float(numbers["temperature_"]),
+            number(numbers, "C_", "C"),
+            number(numbers, "temperature_", "logit_scale"),
         ),
         network=_read_network(arrays),
         classes=classes,

@@ -19,16 +19,8 @@ from midfea.learning.ns_layer import NSLayer
 from midfea.learning.parts import ClassifierParts, RegressorParts
 from midfea.learning.settings import ChainSettings
 from midfea.learning.validation import Validation
-from midfea.model_file.saved import (
-    NS_ARRAYS,
-    Arrays,
-    ModelFileError,
-    SavedModel,
-    read_classes,
-    take,
-    take_matrix,
-    tuples,
-)
+from midfea.model_file.saved import NS_ARRAYS, Arrays, SavedModel, take_matrix, tuples
+from midfea.model_file.schema import ModelFileError, number, read_classes, take, written_classes
 
 VALIDATION_ARRAYS = ("indices", "labels", "scores", "folds")
 
@@ -67,7 +59,7 @@ def write(saved: SavedModel) -> tuple[dict[str, Any], Arrays]:
 
 def _write_classifier(parts: ClassifierParts, description: dict[str, Any], arrays: Arrays) -> None:
     description |= {
-        "classes": _plain(parts.classes.tolist()),
+        "classes": written_classes(parts.classes),
         "classes_kind": parts.classes.dtype.kind,
         "C": _plain(parts.head.C),
         "logit_scale": _plain(parts.head.logit_scale),
@@ -121,7 +113,7 @@ def read(description: dict[str, Any], arrays: Arrays) -> SavedModel:
             extractor,
             _read_layer(arrays),
             take(arrays, "coef"),
-            float(description["intercept"]),
+            number(description, "intercept"),
             settings["regression"] == "expectation",
         )
     elif saved.class_name != "MidFea":
@@ -144,7 +136,7 @@ def read_extractor(
     )
     mean = take(arrays, "projection_mean") if "projection_mean" in arrays else None
     projection = Projection(take_matrix(description, arrays), mean)
-    n_cells = int(description["n_cells"])
+    n_cells = number(description, "n_cells")
     return FeatureExtractor(chain, projection, n_cells, settings["max_side"], EngineSettings())
 
 
@@ -162,8 +154,8 @@ def _read_classifier(
         head=LinearHead(
             take(arrays, "coef"),
             take(arrays, "intercept"),
-            float(description["C"]),
-            float(description["logit_scale"]),
+            number(description, "C"),
+            number(description, "logit_scale"),
         ),
         network=network,
         classes=read_classes(description),
@@ -172,8 +164,8 @@ def _read_classifier(
             labels=record["labels"].astype(np.intp),
             scores=record["scores"].astype(np.float64),
             folds=record["folds"].astype(np.intp),
-            n_folds=int(description["validation"]["n_folds"]),
-            n_groups=int(description["validation"]["n_groups"]),
+            n_folds=number(description["validation"], "n_folds"),
+            n_groups=number(description["validation"], "n_groups"),
         ),
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from typing import NamedTuple
 
 
@@ -31,7 +32,14 @@ FORMATS = {
     )
 }
 ENDINGS = frozenset(ending for form in FORMATS.values() for ending in form.endings)
-DECODERS = tuple(name for name in FORMATS if name != "MPO")  # Pillow opens an MPO file as JPEG
+# Decoded in this process; the others in one that can be ended. Pillow opens an MPO file as JPEG.
+PLAIN = ("JPEG", "PNG", "GIF", "BMP", "PPM")
+ISOLATED = tuple(name for name in FORMATS if name not in (*PLAIN, "MPO"))
+# How files of these formats begin.
+PLAIN_START = re.compile(rb"\xff\xd8\xff|\x89PNG|GIF8|BM|P[1-6]\s")
+ISOLATED_START = re.compile(
+    rb"RIFF....WEBP|....ftyp|II[*+]\0|MM\0[*+]|\0\0\0\x0cjP|\xff\x4f\xff\x51", re.DOTALL
+)
 
 
 def has_image_ending(name: str) -> bool:

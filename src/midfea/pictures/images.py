@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from pathlib import Path
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from midfea.pictures.picture import Picture, make_picture
-from midfea.pictures.reading import ImageError, read_image
+from midfea.pictures.reading import ImageError, open_image
 from midfea.pictures.resize import Grey
 
 FORMS = (
@@ -47,13 +47,13 @@ class Images:
         if isinstance(item, Picture):
             pixels_shape, picture = item.shape, item.within(max_side, rounded)
         else:
+            name = self.name(index)
             try:
-                pixels = read_image(item) if _is_path(item) else np.asarray(item)
-                pixels_shape, picture = pixels.shape[:2], make_picture(pixels, max_side, rounded)
+                with open_image(item) if _is_path(item) else nullcontext(np.asarray(item)) as pixels:
+                    pixels_shape, picture = pixels.shape[:2], make_picture(pixels, max_side, rounded)
             except ImageError as error:
-                if _is_path(item):  # the message names the file
-                    raise
-                raise ImageError(f"{self.name(index)} {error}") from None
+                message = str(error)
+                raise ImageError(message if message.startswith(name) else f"{name} {message}") from None
         if min(picture.shape) < min_side:
             raise ImageError(f"{self.name(index)} {too_small(pixels_shape, picture.shape, min_side)}")
         return picture
@@ -121,7 +121,7 @@ def _checked(images: Any) -> Sequence[Any]:
         raise ImageError("got no images: Found array with 0 sample(s), a minimum of 1 is required")
     for index, item in enumerate(images):
         if _is_path(item):
-            if not Path(item).is_file():
+            if not os.path.isfile(item):
                 raise ImageError(f"{item}: no such file")
         elif not isinstance(item, Picture):
             _check_array(index, item)

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from midfea.pictures.reading import ImageError, over_white
+from midfea.pictures.decoding import blocks_of_rows, over_white
+from midfea.pictures.limits import ImageError
 from midfea.pictures.resize import Grey, fit_within
 
 NO_COLOUR = 128  # in a colour plane
+MAX_VALUE = 1e30  # of a pixel; missing pixels are often marked by 3.4e38, the largest float32
 LUMINANCE = (19595, 38470, 7471)  # ITU-R 601 in units of 2^-16, as Pillow uses them
 
 
@@ -63,22 +66,36 @@ def make_picture(pixels: NDArray[Any], max_side: int | None, rounded: bool = Fal
 
 
 def to_grey(pixels: NDArray[Any]) -> Grey:
-    """Luminance (height, width): uint8 stays uint8, anything else becomes float32."""
+    """Luminance (height, width): uint8 stays uint8, anything else is float32 (`brought_to_range`)."""
     if pixels.dtype != np.uint8:
-        pixels = pixels.astype(np.float32)
-        if not np.isfinite(pixels).all():
-            raise ImageError(
-                "contains NaN or infinity: replace the missing pixels, or leave the image out"
-            )
+        pixels = brought_to_range(pixels)
     if pixels.ndim == 2:
         return pixels
     if pixels.shape[2] == 1:
         return pixels[:, :, 0]
-    if pixels.dtype == np.uint8:
-        pixels = over_white(pixels) if pixels.shape[2] == 4 else pixels
-        weighted = pixels.astype(np.uint32) @ np.array(LUMINANCE, dtype=np.uint32)
-        return ((weighted + 0x8000) >> 16).astype(np.uint8)
-    return pixels[:, :, :3] @ np.array([0.299, 0.587, 0.114], dtype=np.float32)
+    if pixels.dtype != np.uint8:
+        return pixels[:, :, :3] @ np.array([0.299, 0.587, 0.114], dtype=np.float32)
+    grey = np.empty(pixels.shape[:2], dtype=np.uint8)
+    for rows in blocks_of_rows(pixels.shape):
+        weighted = _opaque(pixels[rows]).astype(np.uint32) @ np.array(LUMINANCE, dtype=np.uint32)
+        grey[rows] = (weighted + 0x8000) >> 16
+    return grey
+
+
+def brought_to_range(pixels: NDArray[Any]) -> NDArray[np.float32]:
+    """Numbers of any unit as float32, the largest of size 2^-20 to 2^20; ImageError if that cannot be.
+
+    Numbers already in that range stay as they are; others are multiplied by a power of two, which loses
+    no digits. Features do not depend on the unit.
+    """
+    largest = float(np.abs(pixels, dtype=np.float64).max()) if pixels.size else 0.0
+    if not largest < MAX_VALUE:  # also if one is not a number
+        what = f"a number beyond {MAX_VALUE:g}" if math.isfinite(largest) else "NaN or infinity"
+        raise ImageError(f"contains {what}: replace the missing pixels, or leave the image out")
+    exponent = math.frexp(largest)[1]  # 2^(exponent - 1) <= largest < 2^exponent
+    if largest == 0 or -20 < exponent <= 20:
+        return pixels.astype(np.float32)
+    return np.ldexp(pixels.astype(np.float64), 8 - exponent).astype(np.float32)
 
 
 def colour_planes(pixels: NDArray[Any]) -> list[NDArray[np.uint8]]:
@@ -88,12 +105,15 @@ def colour_planes(pixels: NDArray[Any]) -> list[NDArray[np.uint8]]:
     """
     if pixels.dtype != np.uint8 or pixels.ndim == 2 or pixels.shape[2] == 1:
         return []
-    if pixels.shape[2] == 4:
-        pixels = over_white(pixels)
-    red, green, blue = pixels.astype(np.int16).transpose(2, 0, 1)
-    if (red == green).all() and (green == blue).all():
-        return []
-    return [
-        (NO_COLOUR + (values + half) // whole).clip(0, 255).astype(np.uint8)
-        for values, half, whole in ((red - green, 1, 2), (red + green - 2 * blue, 2, 4))
-    ]
+    planes = [np.empty(pixels.shape[:2], dtype=np.uint8) for _ in range(2)]
+    coloured = False
+    for rows in blocks_of_rows(pixels.shape):
+        red, green, blue = _opaque(pixels[rows]).astype(np.int16).transpose(2, 0, 1)
+        coloured = coloured or bool((red != green).any() or (green != blue).any())
+        planes[0][rows] = (NO_COLOUR + (red - green + 1) // 2).clip(0, 255)
+        planes[1][rows] = (NO_COLOUR + (red + green - 2 * blue + 2) // 4).clip(0, 255)
+    return planes if coloured else []
+
+
+def _opaque(pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    return over_white(pixels) if pixels.shape[2] == 4 else pixels

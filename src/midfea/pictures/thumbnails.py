@@ -27,5 +27,5 @@ def eight_bits(pixels: NDArray[Any]) -> NDArray[np.uint8]:
     if pixels.dtype == np.uint8:
         return pixels
     low, high = float(pixels.min()), float(pixels.max())
-    spread = (pixels - low) * (255 / max(high - low, 1e-12))
-    return np.asarray(spread.astype(np.uint8))
+    scale = 255 / max(high - low, 1e-12)
+    return np.asarray((pixels * scale - low * scale).astype(np.uint8))

@@ -16,6 +16,7 @@ Level = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 PYRAMID = (1, 2, 4)
 REACH = 3  # tenths of a cell's side: something a little displaced then stays in the same cell
+MAX_CELLS = 10_000
 STRIDE = 2  # pixels between neighbouring descriptors, left by the 2x2 pooling
 
 
@@ -113,11 +114,13 @@ def divisions(partition: Partition) -> list[tuple[tuple[int, int], int]]:
     """The grids of a partition that divides the image: rows and columns, and how far cells reach."""
     if isinstance(partition, str) and partition in ("pyramid", "overlapping pyramid"):
         return [((n, n), REACH if partition == "overlapping pyramid" else 0) for n in PYRAMID]
-    if isinstance(partition, tuple | list) and len(partition) == 2 and min(partition) >= 1:
-        return [((partition[0], partition[1]), 0)]
+    if isinstance(partition, tuple | list) and len(partition) == 2:
+        rows, columns = partition
+        if min(rows, columns) >= 1 and rows * columns <= MAX_CELLS:
+            return [((rows, columns), 0)]
     raise ValueError(
-        'partition is "pyramid", "overlapping pyramid", (rows, columns) or '
-        f'{{"size": pixels, "step": pixels}}, got {partition!r}'
+        'partition is "pyramid", "overlapping pyramid", (rows, columns) '
+        f'with at most {MAX_CELLS} cells, or {{"size": pixels, "step": pixels}}, got {partition!r}'
     )
 
 

@@ -37,6 +37,7 @@ ROUNDING = np.float32(4e-6)  # of float32 sums, relative to the squared lengths 
 NEAR = np.float32(1e-6)  # scores no further apart nearly tie; relative to the same
 RIVALS = 3  # words that nearly tie with the k-th, at most
 LARGEST = 8191  # of the whole numbers
+SHORTEST = 1e-12  # of words that are told apart: a shorter one counts as zero
 # Descriptors lie around their words: coordinates may be so much larger. Larger ones cost time only.
 MARGIN = 1.25
 
@@ -62,10 +63,12 @@ class WordIndex:
     ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """`nearest`, and words that float32 hardly tells from the k-th, (n, RIVALS), filled with -1."""
         points = np.ascontiguousarray(points, dtype=np.float32)
+        if points.shape[1:] != self.words.shape[1:] or not 1 <= k <= len(self.words):
+            raise ValueError(f"{k} nearest of {self.words.shape} words for points {points.shape}")
         n = len(points)
         if n < BLOCK:
             points = np.pad(points, ((0, BLOCK - n), (0, 0)))
-        found = np.empty((len(points), k), dtype=np.int32)
+        found = np.zeros((len(points), k), dtype=np.int32)
         rivals = np.full((len(points), RIVALS), -1, dtype=np.int32)
         _nearest(points, self.words, self.half, self.order, self.shortest, self.screen, found, rivals)
         return found[:n], rivals[:n]
@@ -119,8 +122,8 @@ def _screen(words: NDArray[np.float32]) -> Screen:
     squares = np.square(words).sum(axis=1)
     unseen = np.sqrt(np.maximum(squares - np.square(seen).sum(axis=1), 0) / 2)  # twice, to be smaller
 
-    coordinate = max(np.abs(seen).max(), unseen.max()) or 1.0
-    length = np.sqrt(squares.max()) or 1.0
+    coordinate = max(np.abs(seen).max(), unseen.max(), SHORTEST)
+    length = max(np.sqrt(squares.max()), SHORTEST)
     steps = np.float32(MARGIN * coordinate / LARGEST), np.float32(length / LARGEST)
     n_panels = -(-n_words // PANEL)
     numbers = np.zeros((n_panels * PANEL, depth))
@@ -184,7 +187,10 @@ def _nearest(points, words, half, order, shortest, screen, found, rivals):  # ty
                     depth,
                 )
         for r in range(BLOCK):
+            names[r] = shortest[:k]  # a word for each, whatever follows
             length = _score(points, first + r, points, first + r)
+            if not length < np.inf:  # not a point; nothing may be made of it but some word
+                seen[r], length = 0, np.float32(0)
             rounding = ROUNDING * (length + longest)
             lost, beyond = _count(seen, r, length + rounding, step, per_step, rows)
             off = lost * (longest_seen + lost_of_word) + np.sqrt(length) * lost_of_word
@@ -289,13 +295,12 @@ def _largest(numbers, r, n):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, inline="always")
 def _first_of(numbers, r, value):  # type: ignore[no-untyped-def]
-    """The first place in row r where that value is reached; there must be one."""
-    at = 0
-    while True:
+    """The first place in row r, whole panels, where that value is reached."""
+    for at in range(0, numbers.shape[1], PANEL):
         mask = reaches(numbers, r * numbers.shape[1] + at, value)
         if mask != 0:
             return at + lowest_bit(mask)
-        at += PANEL
+    return 0
 
 
 @njit(nogil=True, inline="always")

@@ -7,6 +7,7 @@ from typing import Any
 from fastapi import APIRouter
 
 from midfea.pictures import formats
+from midfea.pictures.limits import ImageLimits
 from midfea.serve.api import images, transfer
 from midfea.serve.api.classify import UNSURE_BELOW
 from midfea.serve.api.current import LoadedModel
@@ -21,7 +22,7 @@ LIMITS = {
     "request_bytes": images.UPLOAD.max_bytes,
     "zip_bytes": transfer.ZIP_FILE.max_bytes,
     "model_bytes": transfer.MODEL_FILE.max_bytes,
-    "pixels": decoding.MAX_PIXELS,
+    "pixels": ImageLimits.from_environment().max_pixels,
     "name_characters": names.MAX_CHARACTERS,
 }
 

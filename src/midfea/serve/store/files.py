@@ -129,8 +129,8 @@ def _is_text(name: str) -> bool:
 def _read_facts(path: Path) -> FileFacts:
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
-        try:
-            header = read_header(file)
-        except Refused:
-            return FileFacts("", 0, 0)
+    try:
+        header = read_header(path)
+    except Refused:
+        return FileFacts("", 0, 0)
     return FileFacts(digest[:ID_DIGITS], header.width, header.height)
