@@ -21,7 +21,7 @@ class ImageLimits:
     ----------
     max_bytes : of the file
     max_pixels : of the image; so many may also be decoded at the same time, in all threads together
-    max_seconds : of decoding in a process of its own, for an image of 8 megapixels or fewer
+    max_seconds : of decoding in a process of its own, for a file of 4 MB or less; more for larger ones
     """
 
     max_bytes: int = 512 * MEGABYTE
@@ -43,7 +43,7 @@ class ImageLimits:
         return 10 * self.max_pixels
 
     def seconds(self, n_bytes: int) -> float:
-        """How long decoding a file may take: more for large ones."""
+        """How long decoding a file of that size may take."""
         return self.max_seconds * max(1.0, n_bytes / (4 * MEGABYTE))
 
     def check_bytes(self, n_bytes: int) -> None:
@@ -62,8 +62,8 @@ class ImageLimits:
     def too_many_pixels(self, size: str) -> ImageError:
         """The error for an image of that size."""
         return ImageError(
-            f"has {size} pixels, at most {self.max_pixels / MEGAPIXEL:.0f} megapixels are read: reduce it, "
-            "or set MIDFEA_MAX_MEGAPIXELS"
+            f"has {size} pixels, at most {self.max_pixels / MEGAPIXEL:.0f} megapixels are read: "
+            "reduce it, or set MIDFEA_MAX_MEGAPIXELS"
         )
 
     def check_scans(self, n_scans: int, n_pixels: int) -> None:
