@@ -100,7 +100,7 @@ def _explained() -> Iterator[None]:
 
 def over_white(pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:
     """RGBA pixels (height, width, 4) laid over white: (height, width, 3)."""
-    image = Image.fromarray(np.ascontiguousarray(pixels), "RGBA")
+    image = Image.fromarray(np.ascontiguousarray(pixels))
     white = Image.new("RGBA", image.size, "white")
     return np.asarray(Image.alpha_composite(white, image).convert("RGB"))
 
