@@ -111,7 +111,7 @@ def learn_neurons(images: Stack, labels: NDArray[Any], n_neurons: int, seed: int
     return Neurons(filters, mean, spread, pca, layer, (height, width, maps.shape[1] // height // width))
 
 
-def make(data: Path, output: Path, seed: int) -> list[Path]:
+def neurons(data: Path, output: Path, seed: int) -> list[Path]:
     kinds = (faces, gender, ages)
     return [path for kind in track(kinds, "neurons", len(kinds)) for path in kind(data, output, seed)]
 
