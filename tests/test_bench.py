@@ -12,11 +12,10 @@ from typer.testing import CliRunner
 from command import fails_in_one_line, midfea
 from midfea import MidFea
 from midfea.bench import growth, search
+from midfea.bench.common import square_images
+from midfea.bench.growth import plot_growth
 from midfea.bench.kmeans import time_kmeans
-from midfea.bench.peers import time_peers
-from midfea.bench.photos import square_images
-from midfea.bench.plot import plot_growth
-from midfea.bench.scattering import check_kymatio, scattering
+from midfea.bench.peers import check_kymatio, scattering, time_peers
 from midfea.bench.stages import fit_classifier, time_stages
 from midfea.cli import app
 

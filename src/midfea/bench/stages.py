@@ -6,15 +6,13 @@ descriptors, so the paper's first three rows are two here.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
 from midfea import MidFeaClassifier, NeuronSelectivity
-from midfea.bench.photos import Inputs, Measured
-from midfea.bench.timing import Image
+from midfea.bench.common import Image, Inputs, Measured, timed
 from midfea.engines.cpu import kernels
 from midfea.engines.cpu.engine import CpuChain
 from midfea.learning.parts import ClassifierParts
@@ -79,21 +77,10 @@ def _one_image(parts: ClassifierParts, image: Image) -> list[float]:
     assert isinstance(prepared, CpuChain)
     chain, scaled = prepared.chain, next(iter(prepared.scales(image)))
     described = prepared.describe(scaled)  # with what decides near ties of words
-    marks = [time.perf_counter()]
-
-    def done() -> None:
-        marks.append(time.perf_counter())
-
-    maps = prepared.pooled_maps(image)
-    done()
-    kernels.assemble(maps, chain.pairs, chain.window)
-    done()
-    codes = prepared.encode(described)
-    done()
-    pooled = prepared.pool(codes, scaled, None)
-    done()
-    features = prepared.project(pooled[None])
-    done()
-    parts.head.scores(parts.head_inputs(features)).argmax(axis=1)
-    done()
-    return [1e3 * float(step) for step in np.diff(marks)]
+    maps, convolution = timed(prepared.pooled_maps, image)
+    _, descriptor = timed(kernels.assemble, maps, chain.pairs, chain.window)
+    codes, quantization = timed(prepared.encode, described)
+    pooled, pooling = timed(prepared.pool, codes, scaled, None)
+    features, projection = timed(prepared.project, pooled[None])
+    _, classifier = timed(lambda: parts.head.scores(parts.head_inputs(features)).argmax(axis=1))
+    return [convolution, descriptor, quantization, pooling, projection, classifier]
