@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -93,7 +93,9 @@ def load_fgnet(
         scale = float(abs(turns[index, 0]))
         if faces == "aligned":
             return _sample(photo, (grid - shifts[index]) / turns[index], scale)
-        return _warped(_sample(photo, weights @ shapes[index], scale), inside)
+        image = np.full(inside.shape, OUTSIDE, dtype=np.uint8)
+        image[inside] = _sample(photo, weights @ shapes[index], scale)
+        return image
 
     paths = [photos[name] for name in names]
     ages = [int(match[2]) for match in map(_NAME.fullmatch, names) if match]
@@ -107,13 +109,6 @@ def load_fgnet(
         names=[path.stem for path in paths],
         landmarks=np.stack([landmarks.real, landmarks.imag], axis=-1),
     )
-
-
-def _warped(pixels: NDArray[Any], inside: NDArray[np.bool_]) -> NDArray[np.uint8]:
-    """The pixels inside the face; around it all is mid grey."""
-    image = np.full(inside.shape, OUTSIDE, dtype=np.uint8)
-    image[inside] = pixels
-    return image
 
 
 def _by_name(folder: Path, endings: tuple[str, ...]) -> dict[str, Path]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from sklearn.utils import Bunch
@@ -18,6 +18,9 @@ from midfea.pictures.picture import Picture, make_picture
 from midfea.pictures.reading import ImageError, read_image
 from midfea.pictures.thumbnails import thumbnail
 from midfea.progress import track
+
+File = TypeVar("File")
+Content = TypeVar("Content")
 
 
 class Skipped(NamedTuple):
@@ -134,11 +137,12 @@ def read_photos(
             return Skipped(path, too_small(pixels.shape[:2], picture.shape, min_side))
         return Photo(path, picture, thumbnail(pixels) if thumbnails else b"")
 
-    photos, skipped = [], []
+    results = read_all(read, paths)
+    photos = [result for result in results if isinstance(result, Photo)]
+    return photos, [result for result in results if isinstance(result, Skipped)]
+
+
+def read_all(read: Callable[[File], Content], files: Sequence[File]) -> list[Content]:
+    """read(file) for each file, several at a time."""
     with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
-        for result in track(pool.map(read, paths), "reading files", len(paths)):
-            if isinstance(result, Photo):
-                photos.append(result)
-            else:
-                skipped.append(result)
-    return photos, skipped
+        return list(track(pool.map(read, files), "reading files", len(files)))
