@@ -133,7 +133,7 @@ def test_transposed_convolution_is_the_transpose():
 
 def test_neurons_are_drawn_with_and_without_curves(surfaces, tmp_path):
     images, labels = surfaces
-    learned = neurons.learn_neurons(images, labels, 3, seed=0)
+    learned = neurons.Neurons(images, labels, 3, seed=0)
     responses = learned.responses(images)
     assert responses.shape == (len(images), 3)
     assert learned.weights(0).shape == (32, 32, 36)

@@ -154,8 +154,7 @@ def plot_growth(rows: Sequence[Row], path: Path) -> None:
             axes.yaxis.set_major_formatter("{x:g}")
             axes.set_xticks(x, [f"{value:,.0f}" for value in x], rotation=30)
             axes.minorticks_off()
-            axes.set_xlabel(what)
-            axes.set_ylabel("seconds for all" if what == "images" else "milliseconds per image")
-            axes.set_title(f"time grows as {what}^{power:.2f}")
+            unit = "seconds for all" if what == "images" else "milliseconds per image"
+            axes.set(xlabel=what, ylabel=unit, title=f"time grows as {what}^{power:.2f}")
         with replacing(path) as temporary:
             figure.savefig(temporary, format="png", metadata={"Software": None})

@@ -2,13 +2,7 @@
 
 from midfea.datasets.fgnet import load_fgnet
 from midfea.datasets.folder import Skipped, load_folder
-from midfea.datasets.official import (
-    DatasetError,
-    load_ar,
-    load_caltech101,
-    load_caltech256,
-    load_yale_b,
-)
+from midfea.datasets.official import DatasetError, load_ar, load_caltech101, load_caltech256, load_yale_b
 from midfea.datasets.surfaces import load_surfaces
 
 __all__ = [

@@ -71,15 +71,15 @@ class OnnxChain:
 
     def pool(self, codes: Callable[[], Codes], scaled: Scaled, table: Value | None) -> Value:
         """See `midfea.engines.walk.Steps`; the table is (n_cells, n_words)."""
-        g, chain = scaled.image.graph, self.chain
-        if table is None:  # the largest scale always counts
+        g, chain, larger = scaled.image.graph, self.chain, table
+
+        def pooled() -> Value:
             return _pool(codes(), scaled.cells, chain)
-        join, larger = "Max" if chain.pooling == "max" else "Add", table
-        return g.choose(
-            scaled.fits,
-            lambda: g.op(join, larger, _pool(codes(), scaled.cells, chain)),
-            lambda: larger,
-        )
+
+        if larger is None:  # the largest scale always counts
+            return pooled()
+        join = "Max" if chain.pooling == "max" else "Add"
+        return g.choose(scaled.fits, lambda: g.op(join, larger, pooled()), larger)
 
 
 def _encode(descriptors: Value, chain: Chain) -> Codes:

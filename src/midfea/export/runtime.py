@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import joblib
 import numpy as np
@@ -18,25 +18,11 @@ from midfea.pictures.reading import ImageError, over_white, read_image
 from midfea.pictures.resize import scaled_shape
 from midfea.progress import track
 
+if TYPE_CHECKING:
+    from midfea.estimators.classifier import MidFeaClassifier
 
-class Predictor(Protocol):
-    """What `MidFeaClassifier` and `OnnxClassifier` share."""
 
-    n_jobs: int | None
-    classes_: NDArray[Any]
-    max_side: int | None
-    reads_files: bool  # whether it takes files rather than pictures
-
-    @property
-    def rounded(self) -> bool:
-        """Whether reduced images are rounded to 8 bits: models of file format 1."""
-
-    @property
-    def min_side(self) -> int:
-        """Pixels an image needs on its shorter side."""
-
-    def predict_proba(self, images: Any) -> NDArray[np.float64]:
-        """Probability of each class, (n, n_classes)."""
+Predictor: TypeAlias = "MidFeaClassifier | OnnxClassifier"
 
 
 class OnnxClassifier:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -84,8 +85,7 @@ def measure_self_taught(
     """A row for each point: method, number of unlabelled faces (None: uses none), accuracy in %."""
     task = Task("ar-face", data, seed)
     images, people, train = task.images.images, task.images.target, task.split[0]
-    layer = {name: getattr(task.methods["MidFea-NS"], name) for name in ("neurons", "selectivity")}
-    plain, layered = Method("features"), Method("activations", **layer)
+    plain, layered = task.methods["MidFea"], task.methods["MidFea-NS"]
     rows: list[Row] = [
         {"method": name, "unlabelled": None, "accuracy": task.accuracy(method, x)}
         for name, method, x in (
@@ -189,8 +189,7 @@ def draw_self_taught(rows: Sequence[Row]) -> Figure:
             y = [row["accuracy"] for row in points]
             axes.plot(x, y, color=colour, marker="s" if "NS" in method else "o", label=method)
     axes.set_xticks(list(places.values()), [f"{count:,}" for count in counts])
-    axes.set_xlabel("unlabelled faces (0: a random dictionary)")
-    axes.set_ylabel("accuracy on AR faces (%)")
+    axes.set(xlabel="unlabelled faces (0: a random dictionary)", ylabel="accuracy on AR faces (%)")
     axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
     return figure
 
@@ -212,21 +211,15 @@ def measure_parameters(
     Parameter None: the features without the layer.
     """
     faces, gender = Task("ar-face", data, seed), Task("ar-gender", data, seed)
-    neurons_of_faces = faces.methods["MidFea-NS"].neurons
-    rows: list[Row] = [
-        {
-            "task": task.name,
-            "parameter": None,
-            "value": None,
-            "accuracy": task.accuracy(Method("MidFea")),
-        }
-        for task in (faces, gender)
-    ]
+    rows: list[Row] = []
+    for task in (faces, gender):
+        accuracy = task.accuracy(task.methods["MidFea"])
+        rows.append({"task": task.name, "parameter": None, "value": None, "accuracy": accuracy})
     defaults = NeuronSelectivity().get_params()
     points = [(name, factor) for name in LETTERS for factor in factors]
     for name, factor in track(points, "parameters", len(points)):
         value = float(f"{factor * defaults[name]:.6g}")
-        method = Method("MidFea-NS", neurons=neurons_of_faces, selectivity={name: value})
+        method = replace(faces.methods["MidFea-NS"], selectivity={name: value})
         row = {"task": "ar-face", "parameter": name, "value": value, "times default": factor}
         rows.append({**row, "accuracy": faces.accuracy(method)})
     for n in track(neurons, "numbers of neurons", len(neurons)):
@@ -242,10 +235,9 @@ def draw_parameters(rows: Sequence[Row]) -> Figure:
     levels = {row["task"]: row["accuracy"] for row in rows if row["parameter"] is None}
     for axes in (whole, close):
         _draw_factors(axes, [row for row in rows if row["parameter"] in LETTERS])
-    whole.set_ylim(0, 101)
-    whole.set_title("(a) face recognition")
-    close.set_ylim(levels["ar-face"] - 4, min(levels["ar-face"] + 2, 100))
-    close.set_title("(a) face recognition, close up")
+    whole.set(title="(a) face recognition", ylim=(0, 101))
+    limits = levels["ar-face"] - 4, min(levels["ar-face"] + 2, 100)
+    close.set(title="(a) face recognition, close up", ylim=limits)
     points = [row for row in rows if row["parameter"] == "n_neurons"]
     x, y = [row["value"] for row in points], [row["accuracy"] for row in points]
     right.plot(x, y, color=COLOURS[0], marker="o", label="with the NS layer")
@@ -253,10 +245,8 @@ def draw_parameters(rows: Sequence[Row]) -> Figure:
     right.set_xticks(x)
     right.minorticks_off()
     right.xaxis.set_major_formatter(ScalarFormatter())
-    right.set_xlabel("number of neurons")
-    right.set_ylabel("accuracy on AR gender (%)")
-    right.set_ylim(min(*y, levels["ar-gender"]) - 3, 100)
-    right.set_title("(b) gender classification")
+    right.set(xlabel="number of neurons", ylabel="accuracy on AR gender (%)")
+    right.set(title="(b) gender classification", ylim=(min(*y, levels["ar-gender"]) - 3, 100))
     for axes, task in ((whole, "ar-face"), (close, "ar-face"), (right, "ar-gender")):
         axes.axhline(levels[task], color=COLOURS[-1], linestyle="--", label="without the layer")
     for axes in (whole, right):
@@ -273,5 +263,4 @@ def _draw_factors(axes: Axes, rows: Sequence[Row]) -> None:
         label = letter + "".join(f" (1 = {p['value']:g})" for p in points if p["times default"] == 1)
         axes.plot(x, [p["accuracy"] for p in points], color=colour, marker=marker, label=label)
     axes.set_xticks(range(len(factors)), [f"{factor:g}" for factor in factors])
-    axes.set_xlabel("times its default, the others at theirs")
-    axes.set_ylabel("accuracy on AR faces (%)")
+    axes.set(xlabel="times its default, the others at theirs", ylabel="accuracy on AR faces (%)")
