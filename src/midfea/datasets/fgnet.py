@@ -13,7 +13,7 @@ from scipy.ndimage import gaussian_filter, map_coordinates
 from scipy.spatial import Delaunay
 from sklearn.utils import Bunch
 
-from midfea.datasets.official import DatasetError, check_whole, count_rest, find_folder, read_grey
+from midfea.datasets.official import DatasetError, check_whole, find_folder, read_grey
 from midfea.pictures.resize import Grey, fit_within
 
 PHOTOS, PEOPLE, POINTS = 1002, 82, 68
@@ -69,8 +69,7 @@ def load_fgnet(
     alone = sorted(points.keys() - photos.keys())
     missing += [f"images/{name.replace('a', 'A', 1)}.JPG" for name in alone]
     missing += [f"person {number:03d}" for number in range(1, PEOPLE + 1) if number not in people]
-    missing = count_rest(missing, len(names), PHOTOS)
-    check_whole(root, len(names), PHOTOS, missing, complete)
+    missing = check_whole(root, len(names), PHOTOS, missing, complete)
 
     shapes = np.array([_read_points(points[name]) for name in names])
     grid = np.arange(size) + 1j * np.arange(size)[:, None]  # the pixels of the returned images

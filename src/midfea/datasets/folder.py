@@ -95,16 +95,13 @@ def find_images(places: Iterable[str | os.PathLike[str]]) -> list[Path]:
     """
     found: list[Path] = []
     for place in map(Path, places):
-        if place.is_dir():
-            found += _images_inside(place)
-        elif glob.has_magic(str(place)) and not place.exists():
-            for match in map(Path, sorted(glob.glob(str(place), recursive=True))):
-                if match.is_dir():
-                    found += _images_inside(match)
-                elif has_image_ending(match.name):
-                    found.append(match)
-        else:
-            found.append(place)
+        is_pattern = glob.has_magic(str(place)) and not place.exists()
+        matches = sorted(glob.glob(str(place), recursive=True)) if is_pattern else [place]
+        for match in map(Path, matches):
+            if match.is_dir():
+                found += _images_inside(match)
+            elif has_image_ending(match.name) or not is_pattern:
+                found.append(match)
     return list(dict.fromkeys(found))
 
 

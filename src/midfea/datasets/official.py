@@ -22,7 +22,7 @@ from midfea.pictures.reading import ImageError, read_image
 from midfea.pictures.resize import Grey, fit_within, resize
 
 AR_VIEWS = (*range(1, 8), *range(14, 21))  # the others show sun glasses and scarves
-_AR_NAME = re.compile(r"([MW]-\d{3})-(\d{2})\.(png|bmp|pgm|ppm|jpe?g|tiff?)", re.IGNORECASE)
+_AR_NAME = re.compile(r"[MW]-\d{3}-\d{2}\.(png|bmp|pgm|ppm|jpe?g|tiff?)", re.IGNORECASE)
 
 YALE_PEOPLE = tuple(f"yaleB{number:02d}" for number in range(1, 40) if number != 14)  # there is no 14
 YALE_IMAGES = 2414
@@ -74,20 +74,15 @@ def load_ar(folder: str | os.PathLike[str], *, complete: bool = True) -> Bunch:
     session (1 or 2).
     """
     root = find_folder(folder, ["ar"], ["[MmWw]-???-??.*"], "AR faces (M-001-01.png, ...)")
-    found = {}
-    for path in sorted(root.iterdir()):
-        name = _AR_NAME.fullmatch(path.name)
-        if name and int(name[2]) in AR_VIEWS:
-            found[name[1].upper(), int(name[2])] = path
-    expected = [
-        (f"{sex}-{number:03d}", view) for sex in "MW" for number in range(1, 51) for view in AR_VIEWS
-    ]
-    missing = [f"{person}-{view:02d}" for person, view in expected if (person, view) not in found]
-    listed = [key for key in expected if key in found]
+    found = {p.stem.upper(): p for p in sorted(root.iterdir()) if _AR_NAME.fullmatch(p.name)}
+    people = [f"{sex}-{number:03d}" for sex in "MW" for number in range(1, 51)]
+    expected = [f"{person}-{view:02d}" for person in people for view in AR_VIEWS]
+    listed = [name for name in expected if name in found]
+    missing = [name for name in expected if name not in found]
     check_whole(root, len(listed), len(expected), missing, complete)
-    paths = [found[key] for key in listed]
-    person = np.array([name for name, _ in listed], dtype=str)
-    view = np.array([number for _, number in listed], dtype=int)
+    paths = [found[name] for name in listed]
+    person = np.array([name[:5] for name in listed], dtype=str)
+    view = np.array([int(name[6:]) for name in listed], dtype=int)
     sex = np.array(["man" if name.startswith("M") else "woman" for name in person], dtype=str)
     bunch = _bunch(paths, person, person, missing, lambda index, image: image)
     bunch.update(person=person, sex=sex, view=view, session=np.where(view <= 7, 1, 2))
@@ -128,8 +123,7 @@ def load_yale_b(
         for name, count in counts.items()
         if count < YALE_FEWEST
     ]
-    missing = count_rest(few, len(paths), YALE_IMAGES)
-    check_whole(root, len(paths), YALE_IMAGES, missing, complete)
+    missing = check_whole(root, len(paths), YALE_IMAGES, few, complete)
     missing += [f"{path.parent.name}/{path.name}" for path in spoilt]
     return _bunch(paths, target, target, missing, lambda index, image: resize(image, size))
 
@@ -201,11 +195,9 @@ def load_caltech256(
     root = find_folder(folder, places, [pattern], what)
     paths = [p for p in sorted(root.glob(pattern)) if clutter or not p.parent.name.startswith("257.")]
     expected = CALTECH256_IMAGES - (0 if clutter else CALTECH256_CLUTTER)
-    missing = []
-    if len(paths) < expected:
-        gaps = _gaps(paths, CALTECH256_CLASSES if clutter else CALTECH256_CLASSES - 1)
-        missing = count_rest(gaps, len(paths), expected)
-    check_whole(root, len(paths), expected, missing, complete)
+    n_classes = CALTECH256_CLASSES if clutter else CALTECH256_CLASSES - 1
+    gaps = _gaps(paths, n_classes) if len(paths) < expected else []
+    missing = check_whole(root, len(paths), expected, gaps, complete)
     return _objects(paths, missing, max_side)
 
 
@@ -274,28 +266,24 @@ def find_folder(
     )
 
 
-def check_whole(
-    root: Path, found: int, expected: int, missing: Sequence[str], complete: bool = True
-) -> None:
+def check_whole(root: Path, found: int, expected: int, missing: list[str], complete: bool) -> list[str]:
     """Refuse a half-copied set: a result from a part of it could not be compared with anything.
 
-    Where `complete` is False a part will do, but not nothing.
+    Where `complete` is False a part will do, but not nothing. Returns `missing`, and the number of
+    absent images where their names cannot all be known.
     """
     if found == 0:
         raise DatasetError(f"{root}: none of the set's {expected:,} images is there; copy the set again")
     absent = expected - found
+    if absent > len(missing):
+        missing = [*missing, f"in all {absent:,} of {expected:,} images"]
     if complete and absent > ABSENT_SHARE * expected:
         first = ", ".join(missing[:FIRST_NAMES]) + (", ..." if len(missing) > FIRST_NAMES else "")
         raise DatasetError(
             f"{root}: half-copied, {absent:,} of {expected:,} files are absent ({first}); "
             f"copy the set again, or say complete=False to use what is there"
         )
-
-
-def count_rest(missing: list[str], found: int, expected: int) -> list[str]:
-    """`missing`, and the number of absent images where their names cannot all be known."""
-    absent = expected - found
-    return [*missing, f"in all {absent:,} of {expected:,} images"] if absent > len(missing) else missing
+    return missing
 
 
 def read_grey(paths: Sequence[Path], change: Callable[[int, Grey], Grey]) -> list[Grey]:

@@ -251,19 +251,18 @@ def load_surfaces(n_per_class: int = 60, size: int = 96, random_state: int | Non
         if not isinstance(value, Integral) or value < least:
             raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}.")
 
-    images, target, boxes = [], [], []
+    images, boxes = [], []
     for label, kind in enumerate(_KINDS):
         for index in range(n_per_class):
             # a generator per image: image i of a kind does not depend on how many are drawn
             image, clean = _draw(kind, size, default_rng([seed, label, index]))
             images.append(image)
-            target.append(label)
             changed = np.argwhere(image != clean)
             boxes.append([*changed.min(axis=0), *(changed.max(axis=0) + 1)])
-    order = default_rng([seed, len(_KINDS)]).permutation(len(target))
+    order = default_rng([seed, len(_KINDS)]).permutation(len(images))
     return Bunch(
         images=np.stack(images)[order],
-        target=np.array(target)[order],
+        target=np.repeat(np.arange(len(_KINDS)), n_per_class)[order],
         target_names=list(_KINDS),
         boxes=np.array(boxes)[order],
         DESCR=_DESCR,

@@ -47,18 +47,13 @@ def make_figures(
     missing = [name for name in ("matplotlib", "cv2") if find_spec(name) is None]
     if missing:
         raise ValueError(f"figures need {' and '.join(missing)}: pip install 'midfea[plot]'")
-    from midfea.reproduce.figures.maps import forget  # needs matplotlib
-    from midfea.view.style import looks
+    from midfea.view.style import looks  # needs matplotlib
 
-    data, output = Path(data), Path(output)
     output.mkdir(parents=True, exist_ok=True)
     chosen = [name for name in FIGURES if only is None or name in only]
     written: list[Path] = []
-    try:
-        with looks():
-            for name in track(chosen, "figures", len(chosen)):
-                module = import_module(f"{__name__}.{FIGURES[name]}")
-                written += getattr(module, name)(data, output, seed)
-    finally:
-        forget()
+    with looks():
+        for name in track(chosen, "figures", len(chosen)):
+            module = import_module(f"{__name__}.{FIGURES[name]}")
+            written += getattr(module, name)(data, output, seed)
     return written

@@ -14,7 +14,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -55,10 +54,9 @@ FLOOR = 0.5  # of the presets "fast" and "best"; the paper has none
 NAMES = {"sift": "SIFT", "descriptors": "ours", "floored": f"ours, floor {FLOOR}"}
 
 
-# -- the data sets, read once for all figures --------------------------------------------------------
+# -- the data sets -----------------------------------------------------------------------------------
 
 
-@lru_cache(maxsize=1)
 def objects(data: Path) -> Any:
     """Caltech-101, with the place of each image by its name, such as "panda/image_0033"."""
     loaded = datasets.load_caltech101(data)
@@ -67,10 +65,9 @@ def objects(data: Path) -> Any:
     return loaded
 
 
-@lru_cache(maxsize=1)
-def object_filters(data: Path, seed: int) -> NDArray[np.float32]:
+def object_filters(caltech: Any, seed: int) -> NDArray[np.float32]:
     """The 9 filters learned from training images of all classes of Caltech-101 (Fig. 6 (a))."""
-    images, target = objects(data).images, objects(data).target
+    images, target = caltech.images, caltech.target
     rng = np.random.RandomState(seed)
     chosen = np.concatenate(
         [rng.permutation(np.flatnonzero(target == name))[:FILTER_IMAGES] for name in np.unique(target)]
@@ -78,24 +75,15 @@ def object_filters(data: Path, seed: int) -> NDArray[np.float32]:
     return stages.learn_filters([images[i] for i in chosen], random_state=seed)
 
 
-@lru_cache(maxsize=1)
 def lit_faces(data: Path) -> Any:
     """Extended Yale B at its full size, whose fine lines are what the maps show."""
     return datasets.load_yale_b(data, size=(192, 168))
 
 
-@lru_cache(maxsize=1)
-def lit_face_filters(data: Path, seed: int) -> NDArray[np.float32]:
+def lit_face_filters(faces: Any, seed: int) -> NDArray[np.float32]:
     """The 9 filters learned from Extended Yale B (appendix)."""
-    images = lit_faces(data).images
-    chosen = np.random.RandomState(seed).permutation(len(images))[:500]
-    return stages.learn_filters([images[i] for i in chosen], random_state=seed)
-
-
-def forget() -> None:
-    """Let go of the images that were kept between figures."""
-    for kept in (objects, object_filters, lit_faces, lit_face_filters):
-        kept.cache_clear()
+    chosen = np.random.RandomState(seed).permutation(len(faces.images))[:500]
+    return stages.learn_filters([faces.images[i] for i in chosen], random_state=seed)
 
 
 # -- flowchart ---------------------------------------------------------------------------------------
@@ -181,12 +169,10 @@ def _aspect(maps: Maps) -> float:
 
 
 def filters(data: Path, output: Path, seed: int) -> list[Path]:
-    learn = {"Caltech-101": object_filters, "Extended Yale B": lit_face_filters}
-    figure = new_figure(2.6 * len(learn), 2.9)
-    panels = figure.subplots(1, len(learn))
-    steps = track(learn.items(), "filters", len(learn))
-    for axes, (name, learned) in zip(panels, steps, strict=True):
-        _show_filters(axes, learned(data, seed), name)
+    figure = new_figure(5.2, 2.9)
+    left, right = figure.subplots(1, 2)
+    _show_filters(left, object_filters(objects(data), seed), "Caltech-101")
+    _show_filters(right, lit_face_filters(lit_faces(data), seed), "Extended Yale B")
     return save(figure, output, "filters")
 
 
@@ -200,7 +186,8 @@ def _show_filters(axes: Axes, learned: NDArray[Any], title: str) -> None:
 
 
 def lights(data: Path, output: Path, seed: int) -> list[Path]:
-    faces, learned = lit_faces(data), lit_face_filters(data, seed)
+    faces = lit_faces(data)
+    learned = lit_face_filters(faces, seed)
     places = {Path(path).stem: place for place, path in enumerate(faces.paths)}
     written = []
     for person in track(PEOPLE, "lights", len(PEOPLE)):
@@ -254,7 +241,8 @@ def _draw_lights(rows: Mapping[str, Maps]) -> Figure:
 
 
 def descriptor_maps(data: Path, output: Path, seed: int) -> list[Path]:
-    caltech, learned = objects(data), object_filters(data, seed)
+    caltech = objects(data)
+    learned = object_filters(caltech, seed)
     written, every = [], {}
     for name in track(IMAGES, "descriptor maps", len(IMAGES)):
         maps = every[name] = _all_maps(caltech.images[caltech.places[name]], learned)
