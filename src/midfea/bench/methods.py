@@ -14,7 +14,7 @@ from midfea import MidFeaClassifier
 from midfea.baselines import FeatureSVM
 from midfea.bench.common import timed
 from midfea.progress import track
-from midfea.provenance import Row
+from midfea.provenance import Row, make_row
 
 Classifier: TypeAlias = "MidFeaClassifier | FeatureSVM"
 
@@ -70,13 +70,7 @@ def compare_methods(
         measured[method].append((accuracy, training / 1e3, testing / len(test)))
     return [
         {
-            "dataset": dataset,
-            "method": TITLES[method],
-            "metric": "accuracy",
-            "mean": round(float(np.mean(accuracies)), 3),
-            "std": round(float(np.std(accuracies)), 3),
-            "trials": n_splits,
-            "paper": None,
+            **make_row(dataset, TITLES[method], "accuracy", accuracies),
             "seconds_to_train": round(float(np.mean(seconds)), 2),
             "ms_per_image": round(float(np.median(milliseconds)), 3),
             "n_test": len(test),

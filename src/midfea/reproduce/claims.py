@@ -23,11 +23,10 @@ from scipy.spatial import Delaunay
 from midfea import MidFea, datasets
 from midfea.baselines.local_features import hog_maps, sift_maps
 from midfea.progress import track
-from midfea.provenance import Row
+from midfea.provenance import Row, make_row
 from midfea.reproduce.evaluate import evaluate_classes
 from midfea.reproduce.features import first_split
 from midfea.reproduce.protocols import Method
-from midfea.reproduce.run import make_row
 from midfea.stages import unit_length
 
 Maps = Callable[[NDArray[np.uint8]], NDArray[Any]]  # image -> (height, width, channel)

@@ -12,7 +12,7 @@ import numpy as np
 
 from midfea.files import replacing
 from midfea.progress import track
-from midfea.provenance import Row
+from midfea.provenance import Row, make_row
 from midfea.reproduce.evaluate import evaluate_classes, evaluate_numbers
 from midfea.reproduce.features import content_key, raw_pixels, span_features
 from midfea.reproduce.protocols import Method, Protocol, Split
@@ -59,15 +59,6 @@ def run_protocol(
                 temporary.write_text(json.dumps(result))
     rows = [row for method in chosen for row in _rows(name, protocol, method, results[method.name])]
     return rows + _gains(name, protocol, results), loaded.missing
-
-
-def make_row(
-    dataset: str, method: str, metric: str, values: Sequence[float], paper: float | None = None
-) -> Row:
-    """A row of a table: mean and deviation of the trials' values."""
-    spread = {"mean": round(float(np.mean(values)), 3), "std": round(float(np.std(values)), 3)}
-    trials = {"trials": len(values), "paper": paper}
-    return {"dataset": dataset, "method": method, "metric": metric, **spread, **trials}
 
 
 def _gains(name: str, protocol: Protocol, results: dict[str, list[Result]]) -> list[Row]:
