@@ -8,7 +8,7 @@ before the work, with everything loaded.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from importlib.util import find_spec
 from multiprocessing import get_context
@@ -37,32 +37,20 @@ N_IMAGES = 8  # at each point, unless their number grows
 
 
 def measure(inputs: Inputs) -> Measured:
-    """The section `growth` of `midfea bench`."""
-    photos, seed = inputs.photos, inputs.seed
-    rows = time_growth(lambda side: square_images(photos, side, N_IMAGES, seed), seed=seed)
-    powers = [f"{row['growth']}^{row['exponent']:.2f}" for row in rows if "exponent" in row]
-    return rows, [f"Time grows as {', '.join(powers)}."], []
+    """The section `growth` of `midfea bench`: every point of `SWEEPS`, then the exponents.
 
-
-def time_growth(
-    squares: Callable[[int], list[Image]],
-    *,
-    sweeps: Mapping[str, Sequence[int]] = SWEEPS,
-    seed: int = 0,
-) -> list[Row]:
-    """Milliseconds for each image on one core and peak memory at every point, then the exponents.
-
-    Parameters
-    ----------
-    squares : a few images of so many pixels square
-    sweeps : what grows, and its values
-
-    The paper's settings, except that filters grow without pairs: n filters make n (n - 1) / 2 pairs, so
-    that the descriptor's length would grow as their square, whatever the engine does.
+    Milliseconds for each image on one core, and peak memory. The paper's settings, except that filters
+    grow without pairs: n filters make n (n - 1) / 2 pairs, so that the descriptor's length would grow as
+    their square, whatever the engine does.
     """
+    seed = inputs.seed
+
+    def squares(side: int) -> list[Image]:
+        return square_images(inputs.photos, side, N_IMAGES, seed)
+
     usual, small = squares(SIDE), squares(SMALL_SIDE)
     base = _fitted(usual, seed)
-    points = [(what, value) for what, values in sweeps.items() for value in values]
+    points = [(what, value) for what, values in SWEEPS.items() for value in values]
     rows: list[Row] = []
     for what, value in track(points, "growth", len(points)):
         model, images = base, usual
@@ -75,7 +63,10 @@ def time_growth(
         else:
             images = [small[i % len(small)] for i in range(value)]
         rows.append({"growth": what, "value": value, **in_own_process(model, images), "threads": 1})
-    return rows + [{"growth": what, "exponent": exponent(what, rows)} for what in sweeps]
+    exponents = {what: exponent(what, rows) for what in SWEEPS}
+    rows += [{"growth": what, "exponent": power} for what, power in exponents.items()]
+    powers = ", ".join(f"{what}^{power:.2f}" for what, power in exponents.items())
+    return rows, [f"Time grows as {powers}."], []
 
 
 def exponent(what: str, rows: Sequence[Row]) -> float:

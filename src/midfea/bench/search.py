@@ -31,30 +31,20 @@ TIE = 1e-5  # squared distances, of descriptors of unit length, that differ by l
 N_SAMPLES = 50_000  # descriptors from which the words are learned
 
 
-def measure(inputs: Inputs) -> Measured:
-    """The section `search` of `midfea bench`."""
-    rows, missing = time_search(inputs.squares, seed=inputs.seed)
-    return rows, [], missing
+def measure(
+    inputs: Inputs, n_words: Sequence[int] = (1000, 4096), neighbours: Sequence[int] = (1, 5)
+) -> Measured:
+    """The section `search` of `midfea bench`.
 
-
-def time_search(
-    images: Sequence[Image],
-    *,
-    n_words: Sequence[int] = (1000, 4096),
-    neighbours: Sequence[int] = (1, 5),
-    seed: int = 0,
-) -> tuple[list[Row], list[str]]:
-    """Milliseconds for each image on one core, and how many answers differ from brute force.
+    Milliseconds for each image on one core, and how many answers differ from brute force.
 
     The searches take turns at every image, so that a busy machine slows all of them. Preparing the
     words is not counted: it is done once for all images.
 
-    Returns
-    -------
-    rows : "ratio" is the method's time to midfea's. "different" counts the descriptors for which brute
-        force found other words, "beyond_ties" those of them whose words are not equally near.
-    missing : what could not be measured, and why
+    In the rows "ratio" is the method's time to midfea's. "different" counts the descriptors for which
+    brute force found other words, "beyond_ties" those of them whose words are not equally near.
     """
+    images, seed = inputs.squares, inputs.seed
     describe = describer(images, seed)
     points = sample_descriptors(images, describe, N_SAMPLES, np.random.RandomState(seed))
     rows, missing = [], []
@@ -68,7 +58,7 @@ def time_search(
             words = kmeans(points, n, max_iter=5, random_state=seed, what=f"{n} words", nearest=nearest)
             for k in neighbours:
                 rows += _compare(images, describe, words, k)
-    return rows, missing
+    return rows, [], missing
 
 
 def describer(images: Sequence[Image], seed: int) -> Callable[[Image], Points]:
