@@ -10,11 +10,10 @@ from typer.testing import CliRunner
 
 from command import fails_in_one_line, midfea
 from midfea import MidFea
-from midfea.bench import growth, kmeans, search
+from midfea.bench import growth, kmeans, peers, search, stages
 from midfea.bench.common import Inputs, square_images
 from midfea.bench.growth import plot_growth
-from midfea.bench.peers import check_kymatio, scattering, time_peers
-from midfea.bench.stages import fit_classifier, time_stages
+from midfea.bench.peers import check_kymatio, scattering
 from midfea.cli import app
 
 
@@ -40,9 +39,8 @@ def model(images):
     return MidFea(n_words=50, n_samples=2000, max_side=None, random_state=0).fit(images)
 
 
-def test_stages(images):
-    model = fit_classifier(images, n_words=50, n_samples=2000)
-    rows = time_stages(model, images)
+def test_stages():
+    rows = stages.measure(Inputs(None, 64, 4), n_words=50, n_samples=2000)[0]
     assert all(row["threads"] == 1 and row["ms_per_image"] > 0 for row in rows)
     times = {row["stage"]: row["ms_per_image"] for row in rows}
     paper = {row["stage"]: row["paper"] for row in rows}
@@ -77,9 +75,10 @@ def test_peers(model, tmp_path, monkeypatch):
     assert many[0]["speedup"] == 1
 
 
-def test_peers_that_are_missing_are_named(model, images, monkeypatch):
+def test_peers_that_are_missing_are_named(model, monkeypatch):
     monkeypatch.setattr("midfea.bench.peers.find_spec", lambda name: None)
-    rows, missing = time_peers(model, images[:2], rounds=1)
+    monkeypatch.setattr(MidFea, "fit", lambda self, images: model)  # not the paper's 1000 words
+    rows, _, missing = peers.measure(Inputs(None, 64, 2), rounds=1)
     assert {row["method"].split(",")[0] for row in rows} == {"midfea feature"}
     assert sum("pip install 'midfea[bench]'" in line for line in missing) == 2
 

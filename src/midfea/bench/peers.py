@@ -41,31 +41,14 @@ KYMATIO_MISSING = (
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 
-def measure(inputs: Inputs) -> Measured:
-    """The section `peers` of `midfea bench`."""
-    model = MidFea(preset="paper", max_side=None, random_state=inputs.seed).fit(inputs.squares)
-    rows, missing = time_peers(model, inputs.squares, kymatio=inputs.kymatio)
-    remark = f"{rows[-1]['threads']} cores: {rows[-1]['speedup']:.2f} times the throughput of one."
-    return rows, [remark], missing
+def measure(inputs: Inputs, rounds: int = ROUNDS) -> Measured:
+    """The section `peers` of `midfea bench`: milliseconds for each image by each method.
 
-
-def time_peers(
-    model: MidFea, images: Sequence[Image], *, kymatio: str | None = None, rounds: int = ROUNDS
-) -> tuple[list[Row], list[str]]:
-    """Milliseconds for each image by each method, and a line for each method that is missing.
-
-    Parameters
-    ----------
-    model : fitted
-    images : of one size
-    kymatio : a Python interpreter that has kymatio
-
-    Returns
-    -------
-    rows : "ratio" is the method's time to midfea's; the last rows are midfea's throughput on one core
-        and on all, with "speedup"
-    missing : what could not be measured, and how to get it
+    In the rows "ratio" is the method's time to midfea's. The last ones are midfea's throughput on one
+    core and on all, with "speedup".
     """
+    images = inputs.squares
+    model = MidFea(preset="paper", max_side=None, random_state=inputs.seed).fit(images)
     model.set_params(n_jobs=1)
     methods: dict[str, Callable[[], float]] = {
         FEATURE: partial(per_image, lambda image: model.transform([image]), images)
@@ -83,16 +66,18 @@ def time_peers(
                 methods[name] = partial(per_image, sift, images[:n])  # slow, and the same for all
     else:
         missing.append("SIFT is not measured: pip install 'midfea[bench]'")
-    if kymatio is None:
+    if inputs.kymatio is None:
         missing.append(KYMATIO_MISSING)
-    with threadpool_limits(1), scattering(kymatio, images) as frontends:
+    with threadpool_limits(1), scattering(inputs.kymatio, images) as frontends:
         times = interleaved(methods | frontends, "peers", rounds)
     base = times[FEATURE]
     rows: list[Row] = [
         {"method": name, "ms_per_image": round(time, 3), "threads": 1, "ratio": round(time / base, 3)}
         for name, time in times.items()
     ]
-    return rows + _throughput(model, images, base, rounds), missing
+    rows += _throughput(model, images, base, rounds)
+    remark = f"{rows[-1]['threads']} cores: {rows[-1]['speedup']:.2f} times the throughput of one."
+    return rows, [remark], missing
 
 
 def _hog(image: Image) -> Any:

@@ -6,8 +6,6 @@ descriptors, so the paper's first three rows are two here.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 from threadpoolctl import threadpool_limits
 
@@ -33,26 +31,18 @@ PAPER |= {"feature": 608, "total": 868}  # sums
 MAX_FITTED = 200  # images: what the classifier predicts does not matter here
 
 
-def measure(inputs: Inputs) -> Measured:
-    """The section `stages` of `midfea bench`."""
-    return time_stages(fit_classifier(inputs.squares, inputs.seed), inputs.squares), [], []
+def measure(inputs: Inputs, **settings: int) -> Measured:
+    """The section `stages` of `midfea bench`: median milliseconds of each stage on one core.
 
-
-def fit_classifier(images: Sequence[Image], seed: int = 0, **settings: int) -> MidFeaClassifier:
-    """The paper's system with an NS layer of one neuron for each class. The labels are made up."""
+    The paper's system with an NS layer of one neuron for each class. The labels are made up.
+    """
+    layer = NeuronSelectivity(max_iter=1, ridge=1e-3)
     model = MidFeaClassifier(
-        preset="paper",
-        selectivity=NeuronSelectivity(max_iter=1, ridge=1e-3),
-        max_side=None,
-        random_state=seed,
-        **settings,
+        preset="paper", selectivity=layer, max_side=None, random_state=inputs.seed, **settings
     )
-    images = images[:MAX_FITTED]
-    return model.fit(list(images), np.arange(len(images)) % max(2, len(images) // 4))
-
-
-def time_stages(model: MidFeaClassifier, images: Sequence[Image]) -> list[Row]:
-    """Median milliseconds of each stage on one core, over the images."""
+    images = inputs.squares
+    fitted = images[:MAX_FITTED]
+    model.fit(fitted, np.arange(len(fitted)) % max(2, len(fitted) // 4))
     with threadpool_limits(1):
         parts = model.parts_
         _one_image(parts, images[0])  # compiles
@@ -60,7 +50,7 @@ def time_stages(model: MidFeaClassifier, images: Sequence[Image]) -> list[Row]:
     feature, total = times[:, : len(FEATURE)].sum(axis=1), times.sum(axis=1)
     columns = [*times.T[: len(FEATURE)], feature, times[:, -1], total]
     names = (*FEATURE, "feature", CLASSIFIER, "total")
-    return [
+    rows: list[Row] = [
         {
             "stage": name,
             "ms_per_image": round(float(np.median(column)), 3),
@@ -69,6 +59,7 @@ def time_stages(model: MidFeaClassifier, images: Sequence[Image]) -> list[Row]:
         }
         for name, column in zip(names, columns, strict=True)
     ]
+    return rows, [], []
 
 
 def _one_image(parts: ClassifierParts, image: Image) -> list[float]:
