@@ -23,8 +23,8 @@ from common import CLASSES_INSIDE, make_parser, some_of_each
 from midfea import MidFea, NeuronSelectivity
 from midfea.datasets import load_ar, load_folder
 from midfea.learning.ns_layer import INPUT_LENGTH
-from midfea.reproduce.cache import content_key
 from midfea.reproduce.evaluate import evaluate_classes
+from midfea.reproduce.features import content_key
 from midfea.reproduce.protocols import PROTOCOLS, Method
 
 BETA = 5.0  # as in the protocols

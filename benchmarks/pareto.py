@@ -34,7 +34,7 @@ from common import SETS, make_parser, some_of_each
 from midfea import MidFeaClassifier
 from midfea.baselines import FEATURES, FeatureSVM
 from midfea.bench.methods import Classifier
-from midfea.bench.scattering import check_kymatio
+from midfea.bench.peers import check_kymatio
 from midfea.learning.network.settings import NetworkSettings
 from midfea.pictures.images import Images, Pictures
 from midfea.pictures.picture import Picture

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from midfea.bench.scattering import ONE_THREAD
+from midfea.bench.peers import ONE_THREAD
 from midfea.pictures.resize import resize
 from midfea.pictures.thumbnails import eight_bits
 from midfea.stages import unit_length

@@ -2,7 +2,6 @@
 
 import json
 import sys
-from functools import partial
 
 import numpy as np
 import pytest
@@ -11,13 +10,10 @@ from typer.testing import CliRunner
 
 from command import fails_in_one_line, midfea
 from midfea import MidFea
-from midfea.bench import growth, search
-from midfea.bench.kmeans import time_kmeans
-from midfea.bench.peers import time_peers
-from midfea.bench.photos import square_images
-from midfea.bench.plot import plot_growth
-from midfea.bench.scattering import check_kymatio, scattering
-from midfea.bench.stages import fit_classifier, time_stages
+from midfea.bench import growth, kmeans, peers, search, stages
+from midfea.bench.common import Inputs, square_images
+from midfea.bench.growth import plot_growth
+from midfea.bench.peers import check_kymatio, scattering
 from midfea.cli import app
 
 
@@ -43,9 +39,8 @@ def model(images):
     return MidFea(n_words=50, n_samples=2000, max_side=None, random_state=0).fit(images)
 
 
-def test_stages(images):
-    model = fit_classifier(images, n_words=50, n_samples=2000)
-    rows = time_stages(model, images)
+def test_stages():
+    rows = stages.measure(Inputs(None, 64, 4), n_words=50, n_samples=2000)[0]
     assert all(row["threads"] == 1 and row["ms_per_image"] > 0 for row in rows)
     times = {row["stage"]: row["ms_per_image"] for row in rows}
     paper = {row["stage"]: row["paper"] for row in rows}
@@ -80,9 +75,10 @@ def test_peers(model, tmp_path, monkeypatch):
     assert many[0]["speedup"] == 1
 
 
-def test_peers_that_are_missing_are_named(model, images, monkeypatch):
+def test_peers_that_are_missing_are_named(model, monkeypatch):
     monkeypatch.setattr("midfea.bench.peers.find_spec", lambda name: None)
-    rows, missing = time_peers(model, images[:2], rounds=1)
+    monkeypatch.setattr(MidFea, "fit", lambda self, images: model)  # not the paper's 1000 words
+    rows, _, missing = peers.measure(Inputs(None, 64, 2), rounds=1)
     assert {row["method"].split(",")[0] for row in rows} == {"midfea feature"}
     assert sum("pip install 'midfea[bench]'" in line for line in missing) == 2
 
@@ -98,8 +94,8 @@ def test_an_interpreter_without_kymatio_is_refused_in_one_line(images):
         pass
 
 
-def test_search_finds_what_brute_force_finds(images):
-    rows, missing = search.time_search(images, n_words=(100, 5000), neighbours=(1, 3))
+def test_search_finds_what_brute_force_finds():
+    rows, _, missing = search.measure(Inputs(None, 64, 4), n_words=(100, 5000), neighbours=(1, 3))
     assert "5000 words need more descriptors than 3844" in missing[-1]
     ours = [row for row in rows if row["method"] == search.OURS]
     assert [(row["words"], row["k"], row["ratio"]) for row in ours] == [(100, 1, 1), (100, 3, 1)]
@@ -135,8 +131,8 @@ def test_a_wrong_search_is_not_passed_over(tmp_path, monkeypatch):
     assert [wrong for name, wrong in found if name != search.OURS] == [0] * (len(found) - 2)
 
 
-def test_kmeans_is_as_good_as_scikit_learns(images):
-    ours, theirs = time_kmeans(images, n_clusters=20, max_iter=5)
+def test_kmeans_is_as_good_as_scikit_learns():
+    ours, theirs = kmeans.measure(Inputs(None, 64, 4), n_clusters=20, max_iter=5)[0]
     assert ours["points"] == theirs["points"] == 3844
     assert ours["seconds"] > 0 and theirs["seconds"] > 0
     assert ours["inertia"] == pytest.approx(theirs["inertia"], rel=0.05)
@@ -148,7 +144,7 @@ def test_growth_in_every_direction(tmp_path, monkeypatch):
     monkeypatch.setattr(growth, "N_SAMPLES", 1000)
     monkeypatch.setattr(growth, "SIDE", 48)
     sweeps = {"pixels": (32**2, 64**2), "words": (10, 20), "filters": (2, 3), "images": (1, 3)}
-    monkeypatch.setattr(growth, "time_growth", partial(growth.time_growth, sweeps=sweeps))
+    monkeypatch.setattr(growth, "SWEEPS", sweeps)
     picture = tmp_path / "growth.png"
     result, rows = bench(tmp_path, "--only", "growth", "--plot", picture)
     assert result.exit_code == 0

@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from functools import partial
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -19,17 +20,7 @@ pytest.importorskip("matplotlib")
 pytest.importorskip("cv2")
 
 from midfea.baselines.local_features import sift_maps
-from midfea.reproduce.figures import (
-    curves,
-    descriptor_maps,
-    filters,
-    flowchart,
-    lights,
-    neurons,
-    parameters,
-    self_taught,
-    sets,
-)
+from midfea.reproduce.figures import curves, maps, neurons
 from midfea.view.style import LOOKS, new_figure, save
 
 
@@ -51,24 +42,24 @@ def check_pictures(paths):
 def no_data(monkeypatch):
     """Drawn images under the names that the figures ask for."""
     drawn = load_surfaces(n_per_class=6, size=64, random_state=0)
-    named = [[f"{name}/image_{i:04d}" for i in range(6)] for name in flowchart.CLASSES]
-    for name in descriptor_maps.IMAGES:
-        named[flowchart.CLASSES.index(name.split("/")[0])][0] = name
+    named = [[f"{name}/image_{i:04d}" for i in range(6)] for name in maps.CLASSES]
+    for name in maps.IMAGES:
+        named[maps.CLASSES.index(name.split("/")[0])][0] = name
     paths = [f"{name}.jpg" for names in named for name in names]
     target = np.array([path.split("/")[0] for path in paths])
     objects = Bunch(images=list(drawn.images[: len(paths)]), target=target, paths=paths)
-    lit = [f"{p}/{p}_P00{angle}.pgm" for p in lights.PEOPLE for angle in sets.LIGHTS.values()]
-    monkeypatch.setattr(sets.datasets, "load_caltech101", lambda folder: objects)
+    lit = [f"{p}/{p}_P00{angle}.pgm" for p in maps.PEOPLE for angle in maps.LIGHTS.values()]
+    monkeypatch.setattr(maps.datasets, "load_caltech101", lambda folder: objects)
     monkeypatch.setattr(
-        sets.datasets,
+        maps.datasets,
         "load_yale_b",
         lambda folder, size: Bunch(images=list(drawn.images[: len(lit)]), paths=lit),
     )
-    monkeypatch.setattr(flowchart, "N_TRAIN", 4)
-    monkeypatch.setattr(flowchart, "NEURONS_EACH", 2)
-    monkeypatch.setattr(flowchart, "MidFea", partial(MidFea, n_words=50))
-    monkeypatch.setattr(lights, "PEOPLE", lights.PEOPLE[:1])
-    monkeypatch.setattr(descriptor_maps, "IMAGES", descriptor_maps.IMAGES[:1])
+    monkeypatch.setattr(maps, "N_TRAIN", 4)
+    monkeypatch.setattr(maps, "NEURONS_EACH", 2)
+    monkeypatch.setattr(maps, "MidFea", partial(MidFea, n_words=50))
+    monkeypatch.setattr(maps, "PEOPLE", maps.PEOPLE[:1])
+    monkeypatch.setattr(maps, "IMAGES", maps.IMAGES[:1])
     monkeypatch.setitem(LOOKS, "savefig.dpi", 80)
 
 
@@ -78,7 +69,6 @@ def test_every_figure_that_shows_images_is_drawn(no_data, tmp_path):
     assert sorted(written) == sorted((tmp_path / "new").iterdir())
     assert len(written) == 2 * (1 + 1 + 1 + 2)
     check_pictures(written)
-    assert sets.objects.cache_info().currsize == 0
 
 
 def test_the_same_seed_gives_the_same_files(no_data, tmp_path):
@@ -95,27 +85,26 @@ def test_unknown_figures_and_missing_libraries_are_named(tmp_path, monkeypatch):
         figures.make_figures(tmp_path, tmp_path)
 
 
-def test_the_list_of_figures_names_modules_that_make_them():
-    modules = (flowchart, filters, lights, descriptor_maps, neurons, self_taught, parameters)
-    assert [module.__name__.split(".")[-1] for module in modules] == list(figures.FIGURES)
-    assert all(callable(module.make) for module in modules)
+def test_the_list_of_figures_names_functions_that_make_them():
+    for name, module in figures.FIGURES.items():
+        assert callable(getattr(import_module(f"midfea.reproduce.figures.{module}"), name))
 
 
 def test_normalised_maps_do_not_change_with_the_strength_of_the_light(surfaces):
     image = surfaces[0][0].astype(np.float32)
     kernels = stages.learn_filters(surfaces[0], random_state=0)
-    full, half = (lights.soft_convolution_stages(image * part, kernels) for part in (1.0, 0.5))
+    full, half = (maps.soft_convolution_stages(image * part, kernels) for part in (1.0, 0.5))
     for stage in ("normalized", "thresholded", "soft_convolution", "max_pool_3d"):
         np.testing.assert_allclose(half[stage], full[stage], atol=1e-5)
-        assert lights.resemblance([full[stage], half[stage], full[stage]]) == pytest.approx(1)
+        assert maps.resemblance([full[stage], half[stage], full[stage]]) == pytest.approx(1)
     assert not np.allclose(half["convolution"], full["convolution"], rtol=0.1)
 
 
 def test_concentration_of_even_and_uneven_maps():
-    assert descriptor_maps.concentration(np.ones((8, 8))) == pytest.approx(0.25)
+    assert maps.concentration(np.ones((8, 8))) == pytest.approx(0.25)
     corner = np.zeros((8, 8))
     corner[:4, :4] = 1
-    assert descriptor_maps.concentration(corner) == pytest.approx(1)
+    assert maps.concentration(corner) == pytest.approx(1)
 
 
 def test_a_dense_sift_descriptor_sees_its_patch_only():
@@ -143,7 +132,7 @@ def test_transposed_convolution_is_the_transpose():
 
 def test_neurons_are_drawn_with_and_without_curves(surfaces, tmp_path):
     images, labels = surfaces
-    learned = neurons.learn_neurons(images, labels, 3, seed=0)
+    learned = neurons.Neurons(images, labels, 3, seed=0)
     responses = learned.responses(images)
     assert responses.shape == (len(images), 3)
     assert learned.weights(0).shape == (32, 32, 36)
@@ -191,24 +180,24 @@ def test_a_learned_dictionary_codes_faces_better_than_a_random_one():
     rng = np.random.RandomState(0)
     blocks = rng.randint(256, size=(80, 6, 5)).astype(np.uint8)
     images = blocks.repeat(10, axis=1).repeat(8, axis=2)
-    faces = self_taught.small_faces(images)
+    faces = curves.small_faces(images)
     np.testing.assert_allclose(faces.mean(axis=1), 0, atol=1e-9)
     np.testing.assert_allclose(np.linalg.norm(faces, axis=1), 1)
 
     def loss(dictionary):
-        codes = self_taught.sparse_codes(faces, dictionary, 0.02)
+        codes = curves.sparse_codes(faces, dictionary, 0.02)
         np.testing.assert_allclose(np.linalg.norm(dictionary, axis=1), 1, rtol=0.05)
         return np.square(faces - codes @ dictionary).sum() / 2 + 0.02 * np.abs(codes).sum()
 
     n_pixels = faces.shape[1]
-    learned = self_taught.learn_dictionary(faces, 20, n_pixels, seed=0)
-    assert loss(learned) < loss(self_taught.learn_dictionary(faces[:0], 20, n_pixels, seed=0))
+    learned = curves.learn_dictionary(faces, 20, n_pixels, seed=0)
+    assert loss(learned) < loss(curves.learn_dictionary(faces[:0], 20, n_pixels, seed=0))
 
 
 def test_too_few_unlabelled_faces_are_refused(tmp_path):
     (tmp_path / "unlabelled_faces").mkdir()
     with pytest.raises(ValueError, match="5 unlabelled faces"):
-        self_taught.unlabelled_faces(tmp_path, 5, seed=0)
+        curves.unlabelled_faces(tmp_path, 5, seed=0)
 
 
 def few_people(protocol):
@@ -228,19 +217,18 @@ def few_people(protocol):
 def test_numbers_of_the_curves(data_dir, monkeypatch):
     """On few people and raw pixels in place of the features: quick, and the accuracies mean little."""
 
-    def quick_features(images, *settings, cache):
+    def quick_features(images, *settings):
         return raw_pixels(images, (20, 14))
 
-    for module in (self_taught, parameters):
-        monkeypatch.setattr(module, "span_features", quick_features)
+    monkeypatch.setattr("midfea.reproduce.features.span_features", quick_features)
     for name in ("ar-face", "ar-gender"):
         monkeypatch.setitem(PROTOCOLS, name, few_people(PROTOCOLS[name]))
-    rows = self_taught.measure(data_dir, 0, counts=(0, 300), bases=(40,))
+    rows = curves.measure_self_taught(data_dir, 0, counts=(0, 300), bases=(40,))
     methods = [(row["method"], row["unlabelled"]) for row in rows]
     assert methods[:3] == [("raw pixels", None), ("MidFea", None), ("MidFea-NS", None)]
     assert methods[3:] == [(f"{m} (40)", n) for n in (0, 300) for m in ("ST", "ST-NS")]
     assert all(5 < row["accuracy"] <= 100 for row in rows)
-    rows = parameters.measure(data_dir, 0, factors=(1.0,), neurons=(2,))
+    rows = curves.measure_parameters(data_dir, 0, factors=(1.0,), neurons=(2,))
     assert [row["parameter"] for row in rows] == [None, None, *curves.LETTERS, "n_neurons"]
     assert len({row["accuracy"] for row in rows[2:6]}) == 1  # the defaults, four times
     assert json.loads(json.dumps(rows)) == rows

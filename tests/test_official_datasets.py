@@ -7,9 +7,8 @@ from scipy.ndimage import gaussian_filter
 
 from midfea import datasets
 from midfea.datasets import DatasetError
-from midfea.datasets.caltech import CALTECH101_COUNTS
-from midfea.datasets.faces import AR_VIEWS
 from midfea.datasets.fgnet import MOUTH, OUTSIDE, PLACES, PUPILS
+from midfea.datasets.official import AR_VIEWS, CALTECH101_COUNTS
 
 LOADERS = {
     "ar": datasets.load_ar,

@@ -17,10 +17,9 @@ from midfea.cli.reproduce import PROTOCOL_HELP
 from midfea.datasets import load_surfaces
 from midfea.progress import reporting_to
 from midfea.provenance import about, write_rows
-from midfea.reproduce.cache import code_key, content_key
-from midfea.reproduce.claims import LIGHTS, attention_share, face_outline, light_ratio
+from midfea.reproduce.claims import LIGHTS, attention_share, face_outline, light_ratios
 from midfea.reproduce.evaluate import evaluate_classes, evaluate_numbers
-from midfea.reproduce.features import span_features
+from midfea.reproduce.features import code_key, content_key, span_features
 from midfea.reproduce.protocols import (
     PROTOCOLS,
     Method,
@@ -112,7 +111,7 @@ def test_content_key_changes_with_the_code(tmp_path, monkeypatch):
     package = tmp_path / "midfea"
     (package / "stages").mkdir(parents=True)
     (package / "stages" / "new.py").write_text("x = 1")
-    monkeypatch.setattr("midfea.reproduce.cache.__file__", str(package / "reproduce" / "cache.py"))
+    monkeypatch.setattr("midfea.reproduce.features.__file__", str(package / "reproduce" / "a.py"))
     code_key.cache_clear()
     try:
         assert code_key() != before and content_key("a") != key
@@ -211,12 +210,13 @@ def test_share_of_attention():
     assert face_outline(square, (30, 30))[6, 15] and not face_outline(square, (30, 30))[15, 6]
 
 
-def test_light_ratio_of_maps_that_see_people_or_lights_only():
+def test_light_ratios_of_maps_that_see_people_or_lights_only():
     people = ["yaleB01", "yaleB02", "yaleB03"]
     images = [np.full((4, 4), 10 * p + at, np.uint8) for p in range(3) for at in range(5)]
     index = {(p, at): 5 * i + j for i, p in enumerate(people) for j, at in enumerate(LIGHTS)}
-    assert light_ratio(lambda a: a[:, :, None] // 10, images, index, people)[0] == 0
-    assert light_ratio(lambda a: a[:, :, None] % 10 + a[:, :, None] / 1e4, images, index, people)[0] > 10
+    assert light_ratios(lambda a: a[:, :, None] // 10, images, index, people) == [0, 0, 0]
+    ratios = light_ratios(lambda a: a[:, :, None] % 10 + a[:, :, None] / 1e4, images, index, people)
+    assert min(ratios) > 10
 
 
 def test_local_features_are_maps_of_unit_length():

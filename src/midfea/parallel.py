@@ -24,8 +24,7 @@ def _controller() -> ThreadpoolController:
 
 def linear_algebra_threads(n: int) -> AbstractContextManager[Any]:
     """In this context BLAS and OpenMP use at most n threads."""
-    limited: AbstractContextManager[Any] = _controller().limit(limits=n)
-    return limited
+    return _controller().limit(limits=n)
 
 
 def in_parallel(function: Callable[[int], T], indices: Iterable[int], n_threads: int) -> Iterator[T]:

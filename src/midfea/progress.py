@@ -45,37 +45,24 @@ def progress_bars(shown: bool = True) -> Iterator[None]:
     if not shown or _report.get() is not None:
         yield
         return
+    from rich import progress as bar
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
 
     console = Console(stderr=True)
     if not console.is_terminal:
         yield
         return
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=console) as bars:
-        tasks: dict[str, int] = {}
+    done_of_all = (bar.BarColumn(), bar.MofNCompleteColumn())
+    times = (bar.TimeElapsedColumn(), "left", bar.TimeRemainingColumn())
+    with bar.Progress("{task.description}", *done_of_all, *times, console=console) as bars:
+        tasks: dict[str, bar.TaskID] = {}
 
         def report(what: str, done: int, total: int) -> None:
             if what not in tasks:
                 tasks[what] = bars.add_task(what, total=total)
             elif done == 0:  # the same step once more: its time starts anew
-                bars.reset(tasks[what], total=total)  # type: ignore[arg-type]
-            bars.update(tasks[what], completed=done, total=total)  # type: ignore[arg-type]
+                bars.reset(tasks[what], total=total)
+            bars.update(tasks[what], completed=done, total=total)
 
         with reporting_to(report):
             yield

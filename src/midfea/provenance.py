@@ -1,4 +1,4 @@
-"""Where a measured number comes from: commit, date, machine, versions and seeds, beside every row."""
+"""Rows of measured numbers, and where they come from: commit, date, machine, versions and seeds."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from midfea.files import replacing
 
@@ -37,6 +39,15 @@ def commit() -> str:
         return f"midfea {_versions(('midfea',)).get('midfea', 'of unknown version')}"
     changed = _git(folder, "status", "--porcelain", "--", ":(top)*.py")
     return f"{_git(folder, 'rev-parse', 'HEAD')}{'+changes' if changed else ''}"
+
+
+def make_row(
+    dataset: str, method: str, metric: str, values: Sequence[float], paper: float | None = None
+) -> Row:
+    """A row of a table: mean and deviation of the trials' values."""
+    spread = {"mean": round(float(np.mean(values)), 3), "std": round(float(np.std(values)), 3)}
+    trials = {"trials": len(values), "paper": paper}
+    return {"dataset": dataset, "method": method, "metric": metric, **spread, **trials}
 
 
 def write_rows(rows: Sequence[Mapping[str, Any]], path: Path, seeds: Iterable[int]) -> None:

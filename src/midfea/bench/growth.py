@@ -8,8 +8,9 @@ before the work, with everything loaded.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
+from importlib.util import find_spec
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -17,8 +18,8 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from midfea import MidFea
-from midfea.bench.photos import Inputs, Measured, square_images
-from midfea.bench.timing import Image, milliseconds
+from midfea.bench.common import Image, Inputs, Measured, square_images, timed
+from midfea.files import check_writable, replacing
 from midfea.progress import track
 from midfea.provenance import Row
 
@@ -36,32 +37,20 @@ N_IMAGES = 8  # at each point, unless their number grows
 
 
 def measure(inputs: Inputs) -> Measured:
-    """The section `growth` of `midfea bench`."""
-    photos, seed = inputs.photos, inputs.seed
-    rows = time_growth(lambda side: square_images(photos, side, N_IMAGES, seed), seed=seed)
-    powers = [f"{row['growth']}^{row['exponent']:.2f}" for row in rows if "exponent" in row]
-    return rows, [f"Time grows as {', '.join(powers)}."], []
+    """The section `growth` of `midfea bench`: every point of `SWEEPS`, then the exponents.
 
-
-def time_growth(
-    squares: Callable[[int], list[Image]],
-    *,
-    sweeps: Mapping[str, Sequence[int]] = SWEEPS,
-    seed: int = 0,
-) -> list[Row]:
-    """Milliseconds for each image on one core and peak memory at every point, then the exponents.
-
-    Parameters
-    ----------
-    squares : a few images of so many pixels square
-    sweeps : what grows, and its values
-
-    The paper's settings, except that filters grow without pairs: n filters make n (n - 1) / 2 pairs, so
-    that the descriptor's length would grow as their square, whatever the engine does.
+    Milliseconds for each image on one core, and peak memory. The paper's settings, except that filters
+    grow without pairs: n filters make n (n - 1) / 2 pairs, so that the descriptor's length would grow as
+    their square, whatever the engine does.
     """
+    seed = inputs.seed
+
+    def squares(side: int) -> list[Image]:
+        return square_images(inputs.photos, side, N_IMAGES, seed)
+
     usual, small = squares(SIDE), squares(SMALL_SIDE)
     base = _fitted(usual, seed)
-    points = [(what, value) for what, values in sweeps.items() for value in values]
+    points = [(what, value) for what, values in SWEEPS.items() for value in values]
     rows: list[Row] = []
     for what, value in track(points, "growth", len(points)):
         model, images = base, usual
@@ -74,7 +63,10 @@ def time_growth(
         else:
             images = [small[i % len(small)] for i in range(value)]
         rows.append({"growth": what, "value": value, **in_own_process(model, images), "threads": 1})
-    return rows + [{"growth": what, "exponent": exponent(what, rows)} for what in sweeps]
+    exponents = {what: exponent(what, rows) for what in SWEEPS}
+    rows += [{"growth": what, "exponent": power} for what, power in exponents.items()]
+    powers = ", ".join(f"{what}^{power:.2f}" for what, power in exponents.items())
+    return rows, [f"Time grows as {powers}."], []
 
 
 def exponent(what: str, rows: Sequence[Row]) -> float:
@@ -97,7 +89,7 @@ def measure_here(model: MidFea, images: list[Image]) -> Row:
     with threadpool_limits(1):
         model.transform([images[0][:SMALL_SIDE, :SMALL_SIDE]])  # loads the compiled code
         before = peak_mb()
-        times = [milliseconds(model.transform, images) / len(images) for _ in range(ROUNDS)]
+        times = [timed(model.transform, images)[1] / len(images) for _ in range(ROUNDS)]
     return {
         "ms_per_image": round(float(np.median(times)), 3),
         "peak_mb": peak_mb(),
@@ -120,3 +112,40 @@ def peak_mb() -> float | None:
 def _fitted(images: list[Image], seed: int, **settings: int) -> MidFea:
     model = MidFea(preset="paper", max_side=None, n_samples=N_SAMPLES, random_state=seed, **settings)
     return model.fit(images)
+
+
+def check_plot(path: Path) -> None:
+    """ValueError or OSError, before any long work, if the picture could not be made."""
+    if find_spec("matplotlib") is None:
+        raise ValueError("--plot needs matplotlib: pip install 'midfea[plot]'")
+    check_writable(path)
+
+
+def plot_growth(rows: Sequence[Row], path: Path) -> None:
+    """A panel for each thing that grows: measured times and the fitted power, into a PNG file."""
+    from matplotlib.ticker import LogLocator
+
+    from midfea.view.style import COLOURS, looks, new_figure
+
+    exponents = {row["growth"]: row["exponent"] for row in rows if "exponent" in row}
+    with looks():
+        figure = new_figure(3.2 * len(exponents), 3.0)
+        panels = figure.subplots(1, len(exponents), squeeze=False)[0]
+        for axes, (what, power) in zip(panels, exponents.items(), strict=True):
+            points = [row for row in rows if row.get("growth") == what and "value" in row]
+            x = np.array([row["value"] for row in points], dtype=float)
+            y = np.array([row["ms_per_image"] for row in points])
+            if what == "images":
+                y = y * x / 1e3
+            line = np.exp(np.mean(np.log(y) - power * np.log(x))) * x**power
+            axes.loglog(x, line, color=COLOURS[-1], linestyle="--")
+            axes.loglog(x, y, color=COLOURS[0], marker="o", linestyle="none")
+            axes.set_ylim(y.min() / 2, y.max() * 2)  # a tick or two, however little grows
+            axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+            axes.yaxis.set_major_formatter("{x:g}")
+            axes.set_xticks(x, [f"{value:,.0f}" for value in x], rotation=30)
+            axes.minorticks_off()
+            unit = "seconds for all" if what == "images" else "milliseconds per image"
+            axes.set(xlabel=what, ylabel=unit, title=f"time grows as {what}^{power:.2f}")
+        with replacing(path) as temporary:
+            figure.savefig(temporary, format="png", metadata={"Software": None})

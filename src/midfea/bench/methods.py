@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from importlib.util import find_spec
-from typing import Any, NamedTuple, Protocol
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,43 +12,22 @@ from sklearn.model_selection import train_test_split
 
 from midfea import MidFeaClassifier
 from midfea.baselines import FeatureSVM
+from midfea.bench.common import timed
 from midfea.progress import track
-from midfea.provenance import Row
+from midfea.provenance import Row, make_row
+
+Classifier: TypeAlias = "MidFeaClassifier | FeatureSVM"
+
+# The names of the methods, and their titles in the table.
+BASELINES = {"pixels": "raw pixels + SVM", "hog": "HOG + SVM", "sift": "SIFT pyramid + SVM"}
+TITLES = {**BASELINES, "paper": "midfea paper", "fast": "midfea fast", "best": "midfea best"}
 
 
-class Classifier(Protocol):
-    """What every method makes."""
-
-    def fit(self, images: Sequence[Any], y: Any, groups: Any = None, /) -> Any: ...
-
-    def predict(self, images: Sequence[Any], /) -> NDArray[Any]: ...
-
-
-class Method(NamedTuple):
-    """A row of the table: its title, and (seed, threads) -> a classifier to fit."""
-
-    title: str
-    make: Callable[[int, int | None], Classifier]
-
-
-def _preset(name: Any) -> Method:
-    """As `midfea train` does."""
-    return Method(
-        f"midfea {name}",
-        lambda seed, n_jobs: MidFeaClassifier(preset=name, C="auto", random_state=seed, n_jobs=n_jobs),
-    )
-
-
-def _baseline(title: str, feature: str) -> Method:
-    return Method(title, lambda seed, n_jobs: FeatureSVM(feature, n_jobs, seed))
-
-
-METHODS: dict[str, Method] = {
-    "pixels": _baseline("raw pixels + SVM", "pixels"),
-    "hog": _baseline("HOG + SVM", "hog"),
-    "sift": _baseline("SIFT pyramid + SVM", "sift"),
-    **{name: _preset(name) for name in ("paper", "fast", "best")},
-}
+def make_classifier(method: Any, seed: int, n_jobs: int | None) -> Classifier:
+    """To fit: a baseline, or a preset as `midfea train` uses it."""
+    if method in BASELINES:
+        return FeatureSVM(method, n_jobs, seed)
+    return MidFeaClassifier(preset=method, C="auto", random_state=seed, n_jobs=n_jobs)
 
 
 def missing_for(method: str) -> str:
@@ -72,7 +50,7 @@ def compare_methods(
 
     Parameters
     ----------
-    methods : names of `METHODS`
+    methods : names of `TITLES`
     dataset : the name of the images, for the rows
     test_share : share of the images that test; the same ones for every method
 
@@ -85,23 +63,14 @@ def compare_methods(
     steps = [(split, method) for split in range(n_splits) for method in methods]
     for split, method in track(steps, "methods", len(steps)):
         train, test = _split(labels, test_share, seed + split)
-        started = time.perf_counter()
-        model = METHODS[method].make(seed + split, n_jobs)
-        model.fit([images[i] for i in train], labels[train])
-        trained = time.perf_counter()
-        predicted = model.predict([images[i] for i in test])
-        ended = time.perf_counter()
+        model = make_classifier(method, seed + split, n_jobs)
+        _, training = timed(model.fit, [images[i] for i in train], labels[train])
+        predicted, testing = timed(model.predict, [images[i] for i in test])
         accuracy = 100 * float((predicted == labels[test]).mean())
-        measured[method].append((accuracy, trained - started, 1e3 * (ended - trained) / len(test)))
+        measured[method].append((accuracy, training / 1e3, testing / len(test)))
     return [
         {
-            "dataset": dataset,
-            "method": METHODS[method].title,
-            "metric": "accuracy",
-            "mean": round(float(np.mean(accuracies)), 3),
-            "std": round(float(np.std(accuracies)), 3),
-            "trials": n_splits,
-            "paper": None,
+            **make_row(dataset, TITLES[method], "accuracy", accuracies),
             "seconds_to_train": round(float(np.mean(seconds)), 2),
             "ms_per_image": round(float(np.median(milliseconds)), 3),
             "n_test": len(test),

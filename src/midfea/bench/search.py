@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from typing import Any
@@ -12,15 +11,17 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from midfea.baselines.local_features import sample_descriptors
-from midfea.bench.descriptors import Points, describer
-from midfea.bench.photos import Inputs, Measured
-from midfea.bench.timing import Image
+from midfea.bench.common import Image, Inputs, Measured, timed
 from midfea.engines import get_engine
 from midfea.engines.cpu.search import WordIndex
+from midfea.learning.codebook import make_chain
 from midfea.learning.kmeans import kmeans
+from midfea.learning.settings import ChainSettings
 from midfea.progress import track
 from midfea.provenance import Row
+from midfea.stages import learn_filters
 
+Points = NDArray[np.float32]
 Words = NDArray[np.integer[Any]]
 Search = Callable[[Points, int], Words]  # descriptors and k to the k nearest words, nearest first
 
@@ -30,30 +31,20 @@ TIE = 1e-5  # squared distances, of descriptors of unit length, that differ by l
 N_SAMPLES = 50_000  # descriptors from which the words are learned
 
 
-def measure(inputs: Inputs) -> Measured:
-    """The section `search` of `midfea bench`."""
-    rows, missing = time_search(inputs.squares, seed=inputs.seed)
-    return rows, [], missing
+def measure(
+    inputs: Inputs, n_words: Sequence[int] = (1000, 4096), neighbours: Sequence[int] = (1, 5)
+) -> Measured:
+    """The section `search` of `midfea bench`.
 
-
-def time_search(
-    images: Sequence[Image],
-    *,
-    n_words: Sequence[int] = (1000, 4096),
-    neighbours: Sequence[int] = (1, 5),
-    seed: int = 0,
-) -> tuple[list[Row], list[str]]:
-    """Milliseconds for each image on one core, and how many answers differ from brute force.
+    Milliseconds for each image on one core, and how many answers differ from brute force.
 
     The searches take turns at every image, so that a busy machine slows all of them. Preparing the
     words is not counted: it is done once for all images.
 
-    Returns
-    -------
-    rows : "ratio" is the method's time to midfea's. "different" counts the descriptors for which brute
-        force found other words, "beyond_ties" those of them whose words are not equally near.
-    missing : what could not be measured, and why
+    In the rows "ratio" is the method's time to midfea's. "different" counts the descriptors for which
+    brute force found other words, "beyond_ties" those of them whose words are not equally near.
     """
+    images, seed = inputs.squares, inputs.seed
     describe = describer(images, seed)
     points = sample_descriptors(images, describe, N_SAMPLES, np.random.RandomState(seed))
     rows, missing = [], []
@@ -67,7 +58,18 @@ def time_search(
             words = kmeans(points, n, max_iter=5, random_state=seed, what=f"{n} words", nearest=nearest)
             for k in neighbours:
                 rows += _compare(images, describe, words, k)
-    return rows, missing
+    return rows, [], missing
+
+
+def describer(images: Sequence[Image], seed: int) -> Callable[[Image], Points]:
+    """A function from an image to its descriptors (n, 144), with nine filters learned on the images.
+
+    The settings are the paper's.
+    """
+    filters = learn_filters(images, n_patches=10_000, random_state=seed)
+    chain = make_chain(ChainSettings(), filters, None, (1.0,))
+    prepared = get_engine("cpu").prepare(chain)
+    return lambda image: prepared.descriptors(image).reshape(-1, chain.n_components)
 
 
 def nearest(points: Points, words: Points) -> NDArray[np.int32]:
@@ -121,9 +123,8 @@ def _compare(
         points = describe(image)
         words_of: dict[str, Words] = {}
         for name, search in searches.items():
-            begun = time.perf_counter()
-            words_of[name] = search(points, k)
-            times[name].append(1e3 * (time.perf_counter() - begun))
+            words_of[name], spent = timed(search, points, k)
+            times[name].append(spent)
         for name, mine in words_of.items():
             counts[name] += len(points), *differences(points, words, mine, words_of[BRUTE_FORCE])
     medians = {name: float(np.median(values)) for name, values in times.items()}

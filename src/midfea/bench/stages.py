@@ -6,15 +6,11 @@ descriptors, so the paper's first three rows are two here.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Sequence
-
 import numpy as np
 from threadpoolctl import threadpool_limits
 
 from midfea import MidFeaClassifier, NeuronSelectivity
-from midfea.bench.photos import Inputs, Measured
-from midfea.bench.timing import Image
+from midfea.bench.common import Image, Inputs, Measured, timed
 from midfea.engines.cpu import kernels
 from midfea.engines.cpu.engine import CpuChain
 from midfea.learning.parts import ClassifierParts
@@ -35,26 +31,18 @@ PAPER |= {"feature": 608, "total": 868}  # sums
 MAX_FITTED = 200  # images: what the classifier predicts does not matter here
 
 
-def measure(inputs: Inputs) -> Measured:
-    """The section `stages` of `midfea bench`."""
-    return time_stages(fit_classifier(inputs.squares, inputs.seed), inputs.squares), [], []
+def measure(inputs: Inputs, **settings: int) -> Measured:
+    """The section `stages` of `midfea bench`: median milliseconds of each stage on one core.
 
-
-def fit_classifier(images: Sequence[Image], seed: int = 0, **settings: int) -> MidFeaClassifier:
-    """The paper's system with an NS layer of one neuron for each class. The labels are made up."""
+    The paper's system with an NS layer of one neuron for each class. The labels are made up.
+    """
+    layer = NeuronSelectivity(max_iter=1, ridge=1e-3)
     model = MidFeaClassifier(
-        preset="paper",
-        selectivity=NeuronSelectivity(max_iter=1, ridge=1e-3),
-        max_side=None,
-        random_state=seed,
-        **settings,
+        preset="paper", selectivity=layer, max_side=None, random_state=inputs.seed, **settings
     )
-    images = images[:MAX_FITTED]
-    return model.fit(list(images), np.arange(len(images)) % max(2, len(images) // 4))
-
-
-def time_stages(model: MidFeaClassifier, images: Sequence[Image]) -> list[Row]:
-    """Median milliseconds of each stage on one core, over the images."""
+    images = inputs.squares
+    fitted = images[:MAX_FITTED]
+    model.fit(fitted, np.arange(len(fitted)) % max(2, len(fitted) // 4))
     with threadpool_limits(1):
         parts = model.parts_
         _one_image(parts, images[0])  # compiles
@@ -62,7 +50,7 @@ def time_stages(model: MidFeaClassifier, images: Sequence[Image]) -> list[Row]:
     feature, total = times[:, : len(FEATURE)].sum(axis=1), times.sum(axis=1)
     columns = [*times.T[: len(FEATURE)], feature, times[:, -1], total]
     names = (*FEATURE, "feature", CLASSIFIER, "total")
-    return [
+    rows: list[Row] = [
         {
             "stage": name,
             "ms_per_image": round(float(np.median(column)), 3),
@@ -71,6 +59,7 @@ def time_stages(model: MidFeaClassifier, images: Sequence[Image]) -> list[Row]:
         }
         for name, column in zip(names, columns, strict=True)
     ]
+    return rows, [], []
 
 
 def _one_image(parts: ClassifierParts, image: Image) -> list[float]:
@@ -79,21 +68,10 @@ def _one_image(parts: ClassifierParts, image: Image) -> list[float]:
     assert isinstance(prepared, CpuChain)
     chain, scaled = prepared.chain, next(iter(prepared.scales(image)))
     described = prepared.describe(scaled)  # with what decides near ties of words
-    marks = [time.perf_counter()]
-
-    def done() -> None:
-        marks.append(time.perf_counter())
-
-    maps = prepared.pooled_maps(image)
-    done()
-    kernels.assemble(maps, chain.pairs, chain.window)
-    done()
-    codes = prepared.encode(described)
-    done()
-    pooled = prepared.pool(codes, scaled, None)
-    done()
-    features = prepared.project(pooled[None])
-    done()
-    parts.head.scores(parts.head_inputs(features)).argmax(axis=1)
-    done()
-    return [1e3 * float(step) for step in np.diff(marks)]
+    maps, convolution = timed(prepared.pooled_maps, image)
+    _, descriptor = timed(kernels.assemble, maps, chain.pairs, chain.window)
+    codes, quantization = timed(prepared.encode, described)
+    pooled, pooling = timed(prepared.pool, codes, scaled, None)
+    features, projection = timed(prepared.project, pooled[None])
+    _, classifier = timed(lambda: parts.head.scores(parts.head_inputs(features)).argmax(axis=1))
+    return [convolution, descriptor, quantization, pooling, projection, classifier]

@@ -12,7 +12,7 @@ import typer
 from midfea.cli.common import Seed, print_table, warn
 
 if TYPE_CHECKING:
-    from midfea.bench.photos import Inputs
+    from midfea.bench.common import Inputs
     from midfea.provenance import Row
 
 
@@ -125,7 +125,7 @@ def bench(
 
     Example: midfea bench PHOTOS --only all --json rows.json --plot growth.png
     """
-    from midfea.bench.photos import Inputs
+    from midfea.bench.common import Inputs
 
     chosen = only or DEFAULT
     sections = [name for name in TABLES if name in chosen or Section.all in chosen]
@@ -144,8 +144,8 @@ def _check(
     sections: list[Section], json_file: Path | None, plot: Path | None, kymatio: str | None
 ) -> None:
     """ValueError or OSError before any long work."""
-    from midfea.bench.plot import check_plot
-    from midfea.bench.scattering import check_kymatio
+    from midfea.bench.growth import check_plot
+    from midfea.bench.peers import check_kymatio
     from midfea.files import check_writable
 
     if json_file is not None:
@@ -184,7 +184,7 @@ def _cell(text: str, row: Row) -> str:
 
 
 def _write(rows: list[Row], json_file: Path | None, plot: Path | None, seed: int) -> None:
-    from midfea.bench.plot import plot_growth
+    from midfea.bench.growth import plot_growth
     from midfea.provenance import write_rows
 
     if json_file is not None:

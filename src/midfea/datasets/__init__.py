@@ -1,10 +1,8 @@
 """Images to learn from: the built-in set, folders of one's own, and the published sets of the paper."""
 
-from midfea.datasets.caltech import load_caltech101, load_caltech256
-from midfea.datasets.faces import load_ar, load_yale_b
 from midfea.datasets.fgnet import load_fgnet
 from midfea.datasets.folder import Skipped, load_folder
-from midfea.datasets.official import DatasetError
+from midfea.datasets.official import DatasetError, load_ar, load_caltech101, load_caltech256, load_yale_b
 from midfea.datasets.surfaces import load_surfaces
 
 __all__ = [

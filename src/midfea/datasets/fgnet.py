@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from scipy.ndimage import gaussian_filter, map_coordinates
 from scipy.spatial import Delaunay
 from sklearn.utils import Bunch
 
-from midfea.datasets.official import DatasetError, check_whole, count_rest, find_folder, read_grey
+from midfea.datasets.official import DatasetError, check_whole, find_folder, read_grey
 from midfea.pictures.resize import Grey, fit_within
 
 PHOTOS, PEOPLE, POINTS = 1002, 82, 68
@@ -69,8 +69,7 @@ def load_fgnet(
     alone = sorted(points.keys() - photos.keys())
     missing += [f"images/{name.replace('a', 'A', 1)}.JPG" for name in alone]
     missing += [f"person {number:03d}" for number in range(1, PEOPLE + 1) if number not in people]
-    missing = count_rest(missing, len(names), PHOTOS)
-    check_whole(root, len(names), PHOTOS, missing, complete)
+    missing = check_whole(root, len(names), PHOTOS, missing, complete)
 
     shapes = np.array([_read_points(points[name]) for name in names])
     grid = np.arange(size) + 1j * np.arange(size)[:, None]  # the pixels of the returned images
@@ -93,7 +92,9 @@ def load_fgnet(
         scale = float(abs(turns[index, 0]))
         if faces == "aligned":
             return _sample(photo, (grid - shifts[index]) / turns[index], scale)
-        return _warped(_sample(photo, weights @ shapes[index], scale), inside)
+        image = np.full(inside.shape, OUTSIDE, dtype=np.uint8)
+        image[inside] = _sample(photo, weights @ shapes[index], scale)
+        return image
 
     paths = [photos[name] for name in names]
     ages = [int(match[2]) for match in map(_NAME.fullmatch, names) if match]
@@ -107,13 +108,6 @@ def load_fgnet(
         names=[path.stem for path in paths],
         landmarks=np.stack([landmarks.real, landmarks.imag], axis=-1),
     )
-
-
-def _warped(pixels: NDArray[Any], inside: NDArray[np.bool_]) -> NDArray[np.uint8]:
-    """The pixels inside the face; around it all is mid grey."""
-    image = np.full(inside.shape, OUTSIDE, dtype=np.uint8)
-    image[inside] = pixels
-    return image
 
 
 def _by_name(folder: Path, endings: tuple[str, ...]) -> dict[str, Path]:

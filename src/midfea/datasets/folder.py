@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from sklearn.utils import Bunch
@@ -18,6 +18,9 @@ from midfea.pictures.picture import Picture, make_picture
 from midfea.pictures.reading import ImageError, open_image
 from midfea.pictures.thumbnails import thumbnail
 from midfea.progress import track
+
+File = TypeVar("File")
+Content = TypeVar("Content")
 
 
 class Skipped(NamedTuple):
@@ -92,16 +95,13 @@ def find_images(places: Iterable[str | os.PathLike[str]]) -> list[Path]:
     """
     found: list[Path] = []
     for place in map(Path, places):
-        if place.is_dir():
-            found += _images_inside(place)
-        elif glob.has_magic(str(place)) and not place.exists():
-            for match in map(Path, sorted(glob.glob(str(place), recursive=True))):
-                if match.is_dir():
-                    found += _images_inside(match)
-                elif has_image_ending(match.name):
-                    found.append(match)
-        else:
-            found.append(place)
+        is_pattern = glob.has_magic(str(place)) and not place.exists()
+        matches = sorted(glob.glob(str(place), recursive=True)) if is_pattern else [place]
+        for match in map(Path, matches):
+            if match.is_dir():
+                found += _images_inside(match)
+            elif has_image_ending(match.name) or not is_pattern:
+                found.append(match)
     return list(dict.fromkeys(found))
 
 
@@ -134,11 +134,12 @@ def read_photos(
         except ImageError as error:
             return Skipped(path, str(error).removeprefix(f"{path}: "))
 
-    photos, skipped = [], []
+    results = read_all(read, paths)
+    photos = [result for result in results if isinstance(result, Photo)]
+    return photos, [result for result in results if isinstance(result, Skipped)]
+
+
+def read_all(read: Callable[[File], Content], files: Sequence[File]) -> list[Content]:
+    """read(file) for each file, several at a time."""
     with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
-        for result in track(pool.map(read, paths), "reading files", len(paths)):
-            if isinstance(result, Photo):
-                photos.append(result)
-            else:
-                skipped.append(result)
-    return photos, skipped
+        return list(track(pool.map(read, files), "reading files", len(files)))

@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 from numpy.random import Generator, default_rng
+from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
-Array = np.ndarray[Any, np.dtype[Any]]
+Array = NDArray[Any]
 
 _DESCR = """\
 Synthetic surface defects
@@ -49,8 +50,7 @@ def _noise(rng: Generator, size: int, angle: float, along: float, across: float)
     blur = np.exp(-2 * np.pi**2 * ((along * fu) ** 2 + (across * fv) ** 2))
     white = np.fft.rfft2(rng.standard_normal((size, size)))
     noise = np.fft.irfft2(white * blur, s=(size, size))
-    unit: Array = noise / noise.std()
-    return unit
+    return noise / noise.std()
 
 
 # -- the six kinds -------------------------------------------------------------------------------
@@ -65,8 +65,7 @@ def _stroke(u: Array, v: Array, start: Array, end: Array, width: float) -> Array
     place = ((u - start[0]) * along[0] + (v - start[1]) * along[1]) / (along @ along)
     place = np.clip(place, 0.0, 1.0)
     du, dv = u - start[0] - place * along[0], v - start[1] - place * along[1]
-    line: Array = np.exp(-(du**2 + dv**2) / (2 * width**2))
-    return line
+    return np.exp(-(du**2 + dv**2) / (2 * width**2))
 
 
 def _scratch(rng: Generator, u: Array, v: Array, px: float) -> Array:
@@ -133,8 +132,7 @@ def _patch(rng: Generator, u: Array, v: Array, px: float) -> Array:
         outline += 0.3 / harmonic * np.cos(harmonic * angle + rng.uniform(0, 2 * np.pi))
     inside = np.clip((outline - np.hypot(u, v)) / (2 * px), 0.0, 1.0)
     grain = 1.1 * _thin(len(u))
-    change: Array = inside * (0.35 + 0.5 * _noise(rng, len(u), 0.0, grain, grain))
-    return change
+    return inside * (0.35 + 0.5 * _noise(rng, len(u), 0.0, grain, grain))
 
 
 def _scale(rng: Generator, u: Array, v: Array, px: float) -> Array:
@@ -145,8 +143,7 @@ def _scale(rng: Generator, u: Array, v: Array, px: float) -> Array:
     inside *= np.clip((0.9 - np.abs(u)) / 0.2, 0.0, 1.0)
     # ripples lie across the band, bent by the same wave
     wave = u + 0.12 * np.sin(5 * v + phase[1]) + 0.5 * bend
-    change: Array = inside * np.sin(2 * np.pi * wave / (rng.uniform(5.0, 8.0) * px))
-    return change
+    return inside * np.sin(2 * np.pi * wave / (rng.uniform(5.0, 8.0) * px))
 
 
 _KINDS: dict[str, Callable[[Generator, Array, Array, float], Array]] = {
@@ -177,8 +174,7 @@ def _lamp(rng: Generator, y: Array, x: Array) -> Array:
     beyond = (x - 0.5) * np.cos(edge_angle) + (y - 0.5) * np.sin(edge_angle)
     beyond = beyond - rng.uniform(-0.4, 0.4)
     edge = rng.uniform(0, 0.5) * np.tanh(beyond / rng.uniform(0.04, 0.2))
-    light: Array = rng.uniform(-1.3, 0.2) + gradient + spot + edge
-    return light
+    return rng.uniform(-1.3, 0.2) + gradient + spot + edge
 
 
 def _draw(kind: str, size: int, rng: Generator) -> tuple[Array, Array]:
@@ -255,19 +251,18 @@ def load_surfaces(n_per_class: int = 60, size: int = 96, random_state: int | Non
         if not isinstance(value, Integral) or value < least:
             raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}.")
 
-    images, target, boxes = [], [], []
+    images, boxes = [], []
     for label, kind in enumerate(_KINDS):
         for index in range(n_per_class):
             # a generator per image: image i of a kind does not depend on how many are drawn
             image, clean = _draw(kind, size, default_rng([seed, label, index]))
             images.append(image)
-            target.append(label)
             changed = np.argwhere(image != clean)
             boxes.append([*changed.min(axis=0), *(changed.max(axis=0) + 1)])
-    order = default_rng([seed, len(_KINDS)]).permutation(len(target))
+    order = default_rng([seed, len(_KINDS)]).permutation(len(images))
     return Bunch(
         images=np.stack(images)[order],
-        target=np.array(target)[order],
+        target=np.repeat(np.arange(len(_KINDS)), n_per_class)[order],
         target_names=list(_KINDS),
         boxes=np.array(boxes)[order],
         DESCR=_DESCR,

@@ -9,13 +9,18 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from midfea.export.description import MissingExtra
-
 if TYPE_CHECKING:
     import onnx
 
     from midfea.estimators.classifier import MidFeaClassifier
     from midfea.estimators.regressor import MidFeaRegressor
+
+
+class MissingExtra(ImportError, ValueError):
+    """A package of the extra is not installed. As a ValueError the command reports it in one line."""
+
+    def __init__(self, package: str) -> None:
+        super().__init__(f'this needs {package}: pip install "midfea[onnx]"')
 
 
 def to_onnx(model: MidFeaClassifier | MidFeaRegressor) -> onnx.ModelProto:

@@ -154,12 +154,10 @@ class Graph:
         kinds = [result.kind for result in results]
         return self.ops("Scan", sequence, kinds=kinds, body=inside, num_scan_inputs=1)
 
-    def choose(
-        self, condition: Value, then: Callable[[], Value], otherwise: Callable[[], Value]
-    ) -> Value:
-        """Only the chosen one is computed."""
+    def choose(self, condition: Value, then: Callable[[], Value], otherwise: Value) -> Value:
+        """`then` is computed only if it is chosen."""
         (yes,), then_branch = self._inside(lambda: [then()])
-        _, else_branch = self._inside(lambda: [otherwise()])
+        _, else_branch = self._inside(lambda: [otherwise])
         scalar = self.op("Squeeze", condition)
         return self.op("If", scalar, kind=yes.kind, then_branch=then_branch, else_branch=else_branch)
 

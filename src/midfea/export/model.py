@@ -8,9 +8,9 @@ import onnx
 from midfea.engines.walk import pooled_codes
 from midfea.export import network
 from midfea.export.chain import OnnxChain, project
-from midfea.export.description import METADATA_KEY, Description
 from midfea.export.graph import Graph, Value
 from midfea.export.pixels import Size, colour_planes, resizing, size_within, to_grey
+from midfea.export.runtime import METADATA_KEY, Description
 from midfea.learning.extractor import FeatureExtractor
 from midfea.learning.network.head import NetworkHead
 from midfea.learning.network.model import SIDE

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from midfea.export.descriptors import describe, unit_length
 from midfea.export.graph import Value
+from midfea.export.pixels import describe, unit_length
 from midfea.learning.network.model import PIXELS, SIDE, Floats, Network
 from midfea.pictures.picture import NO_COLOUR
 

@@ -1,16 +1,22 @@
-"""An exported classifier, run by onnxruntime: answers like a `MidFeaClassifier`, without its library."""
+"""What an exported file says of itself, and an exported classifier, run by onnxruntime.
+
+The classifier answers like a `MidFeaClassifier`, without its library.
+"""
 
 from __future__ import annotations
 
+import json
 import os
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import joblib
 import numpy as np
 from numpy.typing import NDArray
 
-from midfea.export.description import METADATA_KEY, Description, MissingExtra
+from midfea import __version__
+from midfea.export import MissingExtra
 from midfea.parallel import in_parallel
 from midfea.pictures.images import Images, too_small
 from midfea.pictures.picture import Picture, to_grey
@@ -18,25 +24,49 @@ from midfea.pictures.reading import ImageError, over_white, read_image
 from midfea.pictures.resize import scaled_shape
 from midfea.progress import track
 
+if TYPE_CHECKING:
+    from midfea.estimators.classifier import MidFeaClassifier
 
-class Predictor(Protocol):
-    """What `MidFeaClassifier` and `OnnxClassifier` share."""
 
-    n_jobs: int | None
-    classes_: NDArray[Any]
-    max_side: int | None
-    reads_files: bool  # whether it takes files rather than pictures
+FORMAT = 1
+METADATA_KEY = "midfea"
+CLASS_TYPES = {"U": str, "i": np.int64, "u": np.uint64, "f": np.float64, "b": bool, "O": object}
+Predictor: TypeAlias = "MidFeaClassifier | OnnxClassifier"
 
-    @property
-    def rounded(self) -> bool:
-        """Whether reduced images are rounded to 8 bits: models of file format 1."""
 
-    @property
-    def min_side(self) -> int:
-        """Pixels an image needs on its shorter side."""
+@dataclass(frozen=True, eq=False)
+class Description:
+    """The metadata of an exported file."""
 
-    def predict_proba(self, images: Any) -> NDArray[np.float64]:
-        """Probability of each class, (n, n_classes)."""
+    estimator: Literal["MidFeaClassifier", "MidFeaRegressor"]
+    max_side: int | None  # pixels: the file reduces larger images
+    min_side: int  # pixels: smaller images cannot be used
+    classes: NDArray[Any]  # the labels, in the order of the columns; none for a regressor
+
+    def to_json(self) -> str:
+        """As it is written into the file."""
+        origin = {"format": FORMAT, "version": __version__, "class": self.estimator}
+        sides = {"max_side": self.max_side, "min_side": self.min_side}
+        classes = {"classes": self.classes.tolist(), "classes_kind": self.classes.dtype.kind}
+        return json.dumps(origin | sides | classes)
+
+    @classmethod
+    def from_json(cls, text: str) -> Description:
+        """The description in a file; ValueError says why it cannot be used."""
+        try:
+            content = json.loads(text)
+            written = content["format"]
+        except (KeyError, TypeError, ValueError):
+            message = "an ONNX model, but not one of midfea's: write one with midfea export"
+            raise ValueError(message) from None
+        if written != FORMAT:
+            raise ValueError(
+                f"written in format {written!r}, this midfea reads format {FORMAT}: "
+                "install a newer midfea (pip install -U midfea)"
+            )
+        kind = CLASS_TYPES[content["classes_kind"]]
+        classes: NDArray[Any] = np.array(content["classes"], dtype=kind)
+        return cls(content["class"], content["max_side"], content["min_side"], classes)
 
 
 class OnnxClassifier:

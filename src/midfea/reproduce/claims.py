@@ -23,11 +23,10 @@ from scipy.spatial import Delaunay
 from midfea import MidFea, datasets
 from midfea.baselines.local_features import hog_maps, sift_maps
 from midfea.progress import track
-from midfea.provenance import Row
+from midfea.provenance import Row, make_row
 from midfea.reproduce.evaluate import evaluate_classes
-from midfea.reproduce.features import span_features
-from midfea.reproduce.protocols import PROTOCOLS, Method
-from midfea.reproduce.run import make_row
+from midfea.reproduce.features import first_split
+from midfea.reproduce.protocols import Method
 from midfea.stages import unit_length
 
 Maps = Callable[[NDArray[np.uint8]], NDArray[Any]]  # image -> (height, width, channel)
@@ -61,17 +60,17 @@ def light(data: Path, seed: int, cache: Path | None) -> list[Row]:
     index = {(name[:7], name[-9:]): i for i, name in enumerate(names)}
     people = [p for p in faces.target_names if all((p, at) in index for at in LIGHTS)]
     model = MidFea(n_words=50, projection=None, random_state=seed).fit(faces.images[::20])
+    metric = "one face, two lights / two faces, one light"
     return [
-        make_row("light", name, "one face, two lights / two faces, one light", *pair, len(people))
+        make_row("light", name, metric, light_ratios(maps, faces.images, index, people))
         for name, maps in track(_kinds(model).items(), "light", 4)
-        for pair in [light_ratio(maps, faces.images, index, people)]
     ]
 
 
-def light_ratio(
+def light_ratios(
     maps: Maps, images: list[Any], index: dict[tuple[str, str], int], people: list[str]
-) -> tuple[float, float]:
-    """Mean and deviation over the people of |one face, two lights| / |two faces, one light|."""
+) -> list[float]:
+    """Of each person |one face, two lights| / |two faces, one light|."""
     vectors = {
         (p, at): maps(images[index[p, at]]).ravel().astype(np.float32) for p in people for at in LIGHTS
     }
@@ -79,12 +78,12 @@ def light_ratio(
     def distance(a: tuple[str, str], b: tuple[str, str]) -> float:
         return float(np.linalg.norm(vectors[a] - vectors[b]))
 
-    ratios = []
+    ratios: list[float] = []
     for p in people:
         lights = [distance((p, a), (p, b)) for a, b in combinations(LIGHTS, 2)]
         others = [distance((p, at), (q, at)) for at in LIGHTS for q in people if q != p]
-        ratios.append(np.mean(lights) / np.mean(others))
-    return float(np.mean(ratios)), float(np.std(ratios))
+        ratios.append(float(np.mean(lights) / np.mean(others)))
+    return ratios
 
 
 def focus(data: Path, seed: int, cache: Path | None) -> list[Row]:
@@ -105,9 +104,7 @@ def focus(data: Path, seed: int, cache: Path | None) -> list[Row]:
             attention_share(maps(photo), outline)
             for photo, outline in zip(photos, outlines, strict=True)
         ]
-        mean, deviation = float(np.mean(shares)), float(np.std(shares))
-        metric = "averaged map, within the face / overall"
-        rows.append(make_row("focus", name, metric, mean, deviation, len(photos)))
+        rows.append(make_row("focus", name, "averaged map, within the face / overall", shares))
     return rows
 
 
@@ -132,19 +129,14 @@ def projection(data: Path, seed: int, cache: Path | None) -> list[Row]:
     features kept for the tables serve.
     """
     rows = []
+    metric = "mean per-class accuracy"
     for name in ("ar-face", "caltech101"):
-        protocol = PROTOCOLS[name]
-        bunch = protocol.load(data)
-        split = protocol.splits(bunch, 1, seed)[0]
-        method = next(m for m in protocol.methods if m.name == "MidFea")
-        assert method.settings is not None
-        x = span_features(bunch.images, split[0], method.settings, seed, cache)
+        bunch, split, x = first_split(name, data, seed, cache)
         variants: dict[str, NDArray[Any]] = {"none": x}
         rng = np.random.RandomState(seed)
         for n in DIMENSIONS:
-            variants[f"random, {n}"] = unit_length(
-                x @ rng.normal(size=(x.shape[1], n)).astype(np.float32)
-            )
+            matrix = rng.normal(size=(x.shape[1], n)).astype(np.float32)
+            variants[f"random, {n}"] = unit_length(x @ matrix)
         centre = x[split[0]].mean(axis=0)
         directions = np.linalg.svd(x[split[0]] - centre, full_matrices=False)[2]
         for n in (300, 1000):
@@ -152,8 +144,7 @@ def projection(data: Path, seed: int, cache: Path | None) -> list[Row]:
                 variants[f"PCA, {n}"] = unit_length((x - centre) @ directions[:n].T)
         for kind, reduced in track(variants.items(), f"projection, {name}", len(variants)):
             metrics = evaluate_classes(reduced, bunch.target, None, split, Method("MidFea"), seed)
-            metric = "mean per-class accuracy"
-            rows.append(make_row(name, f"projection {kind}", metric, metrics[metric], 0.0, 1))
+            rows.append(make_row(name, f"projection {kind}", metric, [metrics[metric]]))
     return rows
 
 

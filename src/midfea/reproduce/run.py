@@ -11,13 +11,11 @@ from typing import Any
 import numpy as np
 
 from midfea.files import replacing
-from midfea.learning.head import Features
 from midfea.progress import track
-from midfea.provenance import Row
-from midfea.reproduce.cache import content_key
+from midfea.provenance import Row, make_row
 from midfea.reproduce.evaluate import evaluate_classes, evaluate_numbers
-from midfea.reproduce.features import raw_pixels, span_features
-from midfea.reproduce.protocols import Indices, Method, Protocol, Split
+from midfea.reproduce.features import content_key, raw_pixels, span_features
+from midfea.reproduce.protocols import Method, Protocol, Split
 
 Result = dict[str, Any]  # metrics of one method on one split
 
@@ -63,25 +61,6 @@ def run_protocol(
     return rows + _gains(name, protocol, results), loaded.missing
 
 
-def make_row(
-    dataset: str,
-    method: str,
-    metric: str,
-    mean: float,
-    std: float,
-    trials: int,
-    paper: float | None = None,
-) -> Row:
-    """A row of a table."""
-    numbers = {
-        "mean": round(float(mean), 3),
-        "std": round(float(std), 3),
-        "trials": trials,
-        "paper": paper,
-    }
-    return {"dataset": dataset, "method": method, "metric": metric, **numbers}
-
-
 def _gains(name: str, protocol: Protocol, results: dict[str, list[Result]]) -> list[Row]:
     """What the NS layer is worth, trial by trial."""
     rows = []
@@ -110,33 +89,21 @@ def _one(
     protocol: Protocol, method: Method, data: Any, split: Split, seed: int, cache: Path | None
 ) -> Result:
     train = split[0]
-    if protocol.task == "numbers":
-        # Each person is tested with all others known, so the span is that of all images.
-        x = _features(protocol, method, data, train, np.arange(len(data.images)), seed, cache)
-        more = {
-            "warped": lambda: raw_pixels(data.warped, None),
-            "landmarks": lambda: data.landmarks.reshape(len(data.landmarks), -1).astype(np.float32),
-        }
-        parts = [x, *(more[name]() for name in method.also)]
-        return evaluate_numbers(parts, data.target, data.groups, split, method, seed)
-    x = _features(protocol, method, data, train, train, seed, cache)
-    groups = data.groups if protocol.person_folds else None
-    limits = protocol.most_tested, protocol.uncounted
-    return evaluate_classes(x, data.target, groups, split, method, seed, *limits)
-
-
-def _features(
-    protocol: Protocol,
-    method: Method,
-    data: Any,
-    learn: Indices,
-    span: Indices,
-    seed: int,
-    cache: Path | None,
-) -> Features:
+    # Of ages each person is tested with all others known, so the span is that of all images.
+    span = np.arange(len(data.images)) if protocol.task == "numbers" else train
     if method.settings is None:
-        return raw_pixels(data.images, protocol.size)
-    return span_features(data.images, learn, method.settings, seed, cache, span=span)
+        x = raw_pixels(data.images, protocol.size)
+    else:
+        x = span_features(data.images, train, method.settings, seed, cache, span=span)
+    if protocol.task == "classes":
+        groups = data.groups if protocol.person_folds else None
+        limits = protocol.most_tested, protocol.uncounted
+        return evaluate_classes(x, data.target, groups, split, method, seed, *limits)
+    parts = [x]
+    if method.shape:
+        landmarks = data.landmarks.reshape(len(data.landmarks), -1).astype(np.float32)
+        parts += [raw_pixels(data.warped, None), landmarks]
+    return evaluate_numbers(parts, data.target, data.groups, split, method, seed)
 
 
 def _rows(name: str, protocol: Protocol, method: Method, results: list[Result]) -> list[Row]:
@@ -144,10 +111,9 @@ def _rows(name: str, protocol: Protocol, method: Method, results: list[Result]) 
     if protocol.task == "numbers":
         errors = np.concatenate([result["error of each person"] for result in results])
         counts = np.concatenate([result["images of each person"] for result in results])
-        mean, deviation = float(errors @ counts / counts.sum()), float(np.std(errors))
-        return [make_row(name, method.name, "MAE (years)", mean, deviation, len(errors), method.paper)]
-    values = {metric: [result[metric] for result in results] for metric in results[0]}
+        row = make_row(name, method.name, "MAE (years)", errors.tolist(), method.paper)
+        return [{**row, "mean": round(float(errors @ counts / counts.sum()), 3)}]
     return [
-        make_row(name, method.name, metric, np.mean(v), np.std(v), len(results), method.paper)
-        for metric, v in values.items()
+        make_row(name, method.name, metric, [result[metric] for result in results], method.paper)
+        for metric in results[0]
     ]

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Sequence
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
 from midfea.progress import track
 
-# Each name is a module here with make(data, output, seed), and its figure's place in the paper.
+# Each name is a function (data, output, seed) in this module here.
 FIGURES = {
-    "flowchart": "Fig. 1: the stages' outputs for one image",
-    "filters": "Fig. 6 (a) and appendix: the learned filters",
-    "lights": "Fig. 2 and appendix: soft convolution under three lights",
-    "descriptor_maps": "Fig. 6 and appendix: descriptor maps beside dense SIFT's",
-    "neurons": "Fig. 4 and 5: what the neurons look for",
-    "self_taught": "Fig. 3: accuracy beside self-taught learning",
-    "parameters": "Fig. 7: accuracy against the parameters",
+    "flowchart": "maps",  # Fig. 1: the stages' outputs for one image
+    "filters": "maps",  # Fig. 6 (a) and appendix: the learned filters
+    "lights": "maps",  # Fig. 2 and appendix: soft convolution under three lights
+    "descriptor_maps": "maps",  # Fig. 6 and appendix: descriptor maps beside dense SIFT's
+    "neurons": "neurons",  # Fig. 4 and 5: what the neurons look for
+    "self_taught": "curves",  # Fig. 3: accuracy beside self-taught learning
+    "parameters": "curves",  # Fig. 7: accuracy against the parameters
 }
 
 
@@ -47,17 +47,13 @@ def make_figures(
     missing = [name for name in ("matplotlib", "cv2") if find_spec(name) is None]
     if missing:
         raise ValueError(f"figures need {' and '.join(missing)}: pip install 'midfea[plot]'")
-    from midfea.reproduce.figures import sets
     from midfea.view.style import looks  # needs matplotlib
 
-    data, output = Path(data), Path(output)
     output.mkdir(parents=True, exist_ok=True)
     chosen = [name for name in FIGURES if only is None or name in only]
     written: list[Path] = []
-    try:
-        with looks():
-            for name in track(chosen, "figures", len(chosen)):
-                written += importlib.import_module(f"{__name__}.{name}").make(data, output, seed)
-    finally:
-        sets.forget()
+    with looks():
+        for name in track(chosen, "figures", len(chosen)):
+            module = import_module(f"{__name__}.{FIGURES[name]}")
+            written += getattr(module, name)(data, output, seed)
     return written

@@ -19,7 +19,6 @@ the positive weights summed over the maps, is free of them.
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -42,16 +41,26 @@ FACES_SHOWN = 10
 Stack = NDArray[Any]  # images or pictures, (n, height, width)
 
 
-@dataclass
 class Neurons:
-    """A neuron-selectivity layer on whole maps, and the way back to pixels."""
+    """Filters, PCA and a neuron-selectivity layer on whole maps, and the way back to pixels.
 
-    filters: NDArray[np.float32]
-    mean: NDArray[Any]  # of the maps' values
-    spread: NDArray[Any]
-    pca: PCA
-    layer: NeuronSelectivity
-    shape: tuple[int, ...]  # of an image's pooled maps
+    Learned from images of one size.
+    """
+
+    def __init__(self, images: Stack, labels: NDArray[Any], n_neurons: int, seed: int) -> None:
+        self.filters = stages.learn_filters(list(images), random_state=seed)
+        maps = _pooled_maps(images, self.filters)
+        self.mean, self.spread = maps.mean(axis=0), maps.std(axis=0)
+        self.spread[self.spread < 1e-6] = 1
+        maps -= self.mean
+        maps /= self.spread
+        n_directions = min(N_DIRECTIONS, len(images) - 1)
+        self.pca = PCA(n_directions, svd_solver="randomized", random_state=seed)
+        reduced = self.pca.fit_transform(maps)
+        self.layer = NeuronSelectivity(n_neurons, random_state=seed)
+        self.layer.fit(centred(reduced, np.zeros_like(reduced[0])), labels)
+        height, width = ((side + 1) // 2 for side in images.shape[1:])
+        self.shape = height, width, -1  # of an image's pooled maps
 
     def responses(self, images: Stack) -> NDArray[np.float32]:
         """Activations, (n_images, n_neurons)."""
@@ -94,24 +103,7 @@ def _transposed_convolution(maps: NDArray[Any], filters: NDArray[Any]) -> NDArra
     return picture[margin : margin + height, margin : margin + width]
 
 
-def learn_neurons(images: Stack, labels: NDArray[Any], n_neurons: int, seed: int) -> Neurons:
-    """Filters, PCA and the layer, from images of one size."""
-    filters = stages.learn_filters(list(images), random_state=seed)
-    maps = _pooled_maps(images, filters)
-    mean, spread = maps.mean(axis=0), maps.std(axis=0)
-    spread[spread < 1e-6] = 1
-    maps -= mean
-    maps /= spread
-    n_directions = min(N_DIRECTIONS, len(images) - 1)
-    pca = PCA(n_directions, svd_solver="randomized", random_state=seed)
-    reduced = pca.fit_transform(maps)
-    layer = NeuronSelectivity(n_neurons, random_state=seed)
-    layer.fit(centred(reduced, np.zeros_like(reduced[0])), labels)
-    height, width = ((side + 1) // 2 for side in images.shape[1:])
-    return Neurons(filters, mean, spread, pca, layer, (height, width, maps.shape[1] // height // width))
-
-
-def make(data: Path, output: Path, seed: int) -> list[Path]:
+def neurons(data: Path, output: Path, seed: int) -> list[Path]:
     kinds = (faces, gender, ages)
     return [path for kind in track(kinds, "neurons", len(kinds)) for path in kind(data, output, seed)]
 
@@ -121,7 +113,7 @@ def faces(data: Path, output: Path, seed: int) -> list[Path]:
     ar = datasets.load_ar(data)
     images, first = np.stack(ar.images), ar.session == 1
     people = np.unique(ar.person)
-    neurons = learn_neurons(images[first], ar.person[first], len(people), seed)
+    neurons = Neurons(images[first], ar.person[first], len(people), seed)
     later = neurons.responses(images[~first])
     serves = neurons.layer.class_responses_.argmax(axis=1)
     shown = [int(np.flatnonzero(serves == i)[0]) for i in range(len(people)) if (serves == i).any()]
@@ -140,7 +132,7 @@ def gender(data: Path, output: Path, seed: int) -> list[Path]:
     ar = datasets.load_ar(data)
     images = np.stack(ar.images)
     first = np.array([int(person[2:]) <= 25 for person in ar.person])
-    neurons = learn_neurons(images[first], ar.sex[first], 10, seed)
+    neurons = Neurons(images[first], ar.sex[first], 10, seed)
     others = neurons.responses(images[~first])
     shown = responses_order(neurons.layer).tolist()
     men = ar.sex[~first] == "man"
@@ -156,7 +148,7 @@ def ages(data: Path, output: Path, seed: int) -> list[Path]:
     images = np.stack(fgnet.images)
     decade = (fgnet.target // YEARS).astype(int)
     train = fgnet.groups % 3 != 0
-    neurons = learn_neurons(images[train], decade[train], 2 * len(np.unique(decade)), seed)
+    neurons = Neurons(images[train], decade[train], 2 * len(np.unique(decade)), seed)
     serves = neurons.layer.class_responses_.argmax(axis=1)
     order = responses_order(neurons.layer)
     shown = [int(order[serves[order] == d][0]) for d in np.unique(serves)]  # the most responsive
@@ -214,7 +206,6 @@ def draw(
 def _draw_responses(axes: Axes, ages: NDArray[Any], means: NDArray[Any], titles: list[str]) -> None:
     for colour, title, mean in zip(COLOURS, titles, means.T, strict=False):
         axes.plot(ages, mean, marker="o", markersize=4, color=colour, label=title)
-    axes.set_xlabel("age of people not seen in training (years)")
-    axes.set_ylabel("mean response")
+    axes.set(xlabel="age of people not seen in training (years)", ylabel="mean response")
     axes.set_ylim(bottom=0)
     axes.legend(title="neuron of", frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
