@@ -11,11 +11,13 @@ from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from midfea import __version__
 from midfea.learning.interval import Interval
-from midfea.report.inside import Classifier
+
+if TYPE_CHECKING:
+    from midfea.export.runtime import Predictor
 
 N_TIMED_IMAGES = 15
 
@@ -54,7 +56,7 @@ def versions() -> dict[str, str]:
     return numbers | {"system": f"{platform.system()} {platform.machine()}"}
 
 
-def milliseconds_per_image(classifier: Classifier, images: Sequence[Any]) -> float:
+def milliseconds_per_image(classifier: Predictor, images: Sequence[Any]) -> float:
     """The median time of a prediction, each image given alone; the first one does not count."""
     times = []
     for image in [images[0], *images[:N_TIMED_IMAGES]]:

@@ -5,18 +5,20 @@ from __future__ import annotations
 import os
 from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from midfea import __version__
+from midfea.estimators.classifier import MidFeaClassifier
 from midfea.files import replacing
 from midfea.learning.curve import LearningCurve
 from midfea.learning.predictions import Predictions
-from midfea.report import inside as inside_parts
 from midfea.report.facts import Facts, command_line, milliseconds_per_image, versions
-from midfea.report.gallery import Gallery, mistakes, script_data
-from midfea.report.inside import Classifier, Inside
-from midfea.view import charts, confusion
-from midfea.view import inside as inside_view
+from midfea.report.gallery import Gallery, mistakes, script_data, stage_maps
+from midfea.view import charts, confusion, inside
 from midfea.view.markup import Part, facts, page, static, text
+
+if TYPE_CHECKING:
+    from midfea.export.runtime import Predictor
 
 FOLDER = Path(__file__).parent
 DIALOG = (
@@ -28,7 +30,7 @@ DIALOG = (
 
 def write_report(
     path: str | os.PathLike[str],
-    classifier: Classifier,
+    classifier: Predictor,
     predictions: Predictions,
     gallery: Gallery,
     about: Facts,
@@ -38,13 +40,14 @@ def write_report(
 
     Parameters
     ----------
+    classifier : the inside of a `MidFeaClassifier` is shown, that of others is not known
     predictions : for images that the classifier, or one like it, did not learn from
     gallery : those images, in the same order
     curve : of the training images, if they are at hand
     """
-    inside = Inside.of(classifier)
-    parts = _parts(inside, predictions, gallery, curve)
-    parts.append(Part("how", "How this was made", _made(inside, about)))
+    model = classifier if isinstance(classifier, MidFeaClassifier) else None
+    parts = _parts(model, predictions, gallery, curve)
+    parts.append(Part("how", "How this was made", _made(model, about)))
     links = "".join(f'<a href="#{part.name}">{text(part.title)}</a>' for part in parts)
     body = (
         f'<header class="card"><p class="over">midfea report</p><h1>{text(about.title)}</h1>'
@@ -61,7 +64,10 @@ def write_report(
 
 
 def _parts(
-    inside: Inside | None, predictions: Predictions, gallery: Gallery, curve: LearningCurve | None
+    model: MidFeaClassifier | None,
+    predictions: Predictions,
+    gallery: Gallery,
+    curve: LearningCurve | None,
 ) -> list[Part]:
     parts = [
         Part("confusion", "Confusion matrix", confusion.matrix(predictions)),
@@ -70,22 +76,22 @@ def _parts(
         Part("mistakes", "Confident mistakes", mistakes(predictions, gallery)),
     ]
     if curve is not None:
-        alone = inside is None or inside.features_only
+        alone = model is None or (model.ns_layer_ is None and model.network_ is None)
         note = "" if alone else "The curve is that of the SVM on the features alone."
         body = charts.learning_curve(curve, note)
         parts.append(Part("curve", "Would more images help?", body, half=True))
-    if inside is not None:
-        body = inside_view.filters(inside.filters)
+    if model is not None:
+        body = inside.filters(model.filters_)
         parts.append(Part("filters", "Filters", body, half=curve is not None))
-        body = inside_parts.stage_maps(inside, predictions, gallery.images)
+        body = stage_maps(model, predictions, gallery.images)
         parts.append(Part("stages", "What the stages see", body))
-        if inside.class_responses is not None:
-            body = inside_view.neurons(inside.class_responses, predictions.classes)
+        if model.ns_layer_ is not None:
+            body = inside.neurons(model.ns_layer_.class_responses, predictions.classes)
             parts.append(Part("neurons", "Neurons by class", body))
     return parts
 
 
-def _headline(classifier: Classifier, predictions: Predictions, gallery: Gallery, about: Facts) -> str:
+def _headline(classifier: Predictor, predictions: Predictions, gallery: Gallery, about: Facts) -> str:
     n_images = len(predictions.labels)
     if not n_images:
         return "<p>The accuracy is not known: no image could be used for validation.</p>"
@@ -99,7 +105,7 @@ def _headline(classifier: Classifier, predictions: Predictions, gallery: Gallery
     return f"{charts.headline(about.interval)}<p>{text(about.how)}</p>{facts(tiles.items(), 'tiles')}"
 
 
-def _made(inside: Inside | None, about: Facts) -> str:
+def _made(model: MidFeaClassifier | None, about: Facts) -> str:
     rows = {"Command": command_line()}
     if about.learned:
         rows["Learned from"] = about.learned
@@ -109,11 +115,11 @@ def _made(inside: Inside | None, about: Facts) -> str:
     rows["Time for an image"] = (
         "median over single images, already read and reduced, on the machine that made this report"
     )
-    if inside is None:
+    if model is None:
         return facts(rows.items(), "made")
     settings = "".join(
         f'<tr><th scope="row">{text(name)}</th><td>{text(value)}</td></tr>'
-        for name, value in sorted(inside.settings.items())
+        for name, value in sorted(model.settings_.items())
     )
     return (
         f"{facts(rows.items(), 'made')}<details><summary>All settings</summary>"
