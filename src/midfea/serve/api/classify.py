@@ -21,6 +21,7 @@ from midfea.serve.api.body import MEGABYTE, form_body
 from midfea.serve.api.current import LoadedModel
 from midfea.serve.api.services import Services, ServicesDep
 from midfea.serve.errors import Missing, Refused
+from midfea.serve.store.decoding import decode_pixels
 from midfea.serve.store.workspace import Workspace
 from midfea.serve.training.features import KeptFeatures
 from midfea.view.colours import crop, overlay, stage_drawings
@@ -69,9 +70,9 @@ def _answer(services: Services, file: UploadFile | None, id: str | None, answer:
     extractor, workspace = services.current.need().model.extractor_, services.workspace
     if file is not None and id is None:
         with workspace.incoming.receive(file.file, durable=False) as received:
-            pixels = workspace.decoder.pixels(received.path)
+            pixels = decode_pixels(received.path)
     elif id is not None and file is None:
-        pixels = workspace.decoder.pixels(workspace.images.path(workspace.images.find(id)))
+        pixels = decode_pixels(workspace.images.path(workspace.images.find(id)))
     else:
         raise Refused("send an image as “file”, or name one of the workspace by its id")
     try:

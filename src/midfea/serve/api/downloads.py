@@ -19,8 +19,8 @@ from typing import Any
 from midfea.serve.api.current import CurrentModel, needs_record
 from midfea.serve.api.files import CHUNK_BYTES
 from midfea.serve.errors import Clash, Missing, Refused
+from midfea.serve.store.model_file import load_classifier
 from midfea.serve.store.workspace import Workspace
-from midfea.serve.training.model_loading import load_classifier
 
 
 class _Pipe(io.RawIOBase):

@@ -114,7 +114,7 @@ class Guard:
             name, port = host.lower(), "80"
         if int(port) != self.port:
             return False
-        if name in LOOPBACK or name == _in_brackets(self.host.lower()):
+        if name in LOOPBACK or name == in_brackets(self.host.lower()):
             return True
         if self.host not in ("0.0.0.0", "::"):
             return False
@@ -206,7 +206,8 @@ def _is_address(text: str) -> bool:
     return True
 
 
-def _in_brackets(host: str) -> str:
+def in_brackets(host: str) -> str:
+    """A host as it stands in an address: numbers of IPv6 have colons of their own."""
     return f"[{host}]" if ":" in host else host
 
 

@@ -14,9 +14,9 @@ from fastapi import APIRouter
 
 from midfea.learning.predictions import Predictions
 from midfea.serve.api.current import LoadedModel, needs_record
-from midfea.serve.api.images import ClassQuery, Limit, Offset
 from midfea.serve.api.services import Services, ServicesDep
 from midfea.serve.api.state import accuracy_json
+from midfea.serve.api.teach import ClassQuery, Limit, Offset
 from midfea.serve.errors import Clash, Missing
 from midfea.serve.store.workspace import Workspace
 from midfea.view import charts, confusion, inside

@@ -10,8 +10,8 @@ from fastapi.responses import Response, StreamingResponse
 from midfea.serve.api import downloads
 from midfea.serve.api.body import MEGABYTE, form_body
 from midfea.serve.api.files import as_attachment, file_response
-from midfea.serve.api.images import image_json
 from midfea.serve.api.services import Services, ServicesDep
+from midfea.serve.api.teach import image_json
 from midfea.serve.api.zip_upload import add_zip
 
 router = APIRouter(tags=["take away"])

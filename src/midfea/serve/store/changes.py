@@ -12,15 +12,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import IO
 
 from filelock import FileLock
 
 from midfea.serve.errors import Clash, Missing, Refused
 from midfea.serve.store import names
-from midfea.serve.store.decoding import Decoder, name_with_ending
+from midfea.serve.store.decoding import decode_image, name_with_ending
 from midfea.serve.store.files import FileFacts, FileIndex, signature, sync_folder
 from midfea.serve.store.images import ImageIndex, StoredImage
-from midfea.serve.store.incoming import Incoming, Readable
+from midfea.serve.store.incoming import Incoming
 from midfea.serve.store.thumbnails import Thumbnails
 
 POLL_SECONDS = 0.01  # while another process holds the lock
@@ -48,12 +49,11 @@ class Changes:
         images: ImageIndex,
         files: FileIndex,
         thumbnails: Thumbnails,
-        decoder: Decoder,
         incoming: Incoming,
         lock: WriteLock,
     ) -> None:
         self._images, self._files, self._thumbnails = images, files, thumbnails
-        self._decoder, self._incoming, self._lock = decoder, incoming, lock
+        self._incoming, self._lock = incoming, lock
 
     # -- classes ----------------------------------------------------------------------------------
 
@@ -95,7 +95,7 @@ class Changes:
 
     # -- images -----------------------------------------------------------------------------------
 
-    def add(self, label: str, name: str, stream: Readable) -> StoredImage:
+    def add(self, label: str, name: str, stream: IO[bytes]) -> StoredImage:
         """Add an image to a class, which is made if it is missing; `Refused` with the reason if not.
 
         When this returns the image is safe: it survives the end of the process and of the machine.
@@ -103,7 +103,7 @@ class Changes:
         label, name = names.class_name(label), names.file_name(name)
         with self._incoming.receive(stream) as received:
             self._accepted(received.id, label)
-            decoded = self._decoder.image(received.path)
+            decoded = decode_image(received.path)
             self._thumbnails.write(received.id, decoded.thumbnail)
             with self._lock():
                 image = self._accepted(received.id, label)

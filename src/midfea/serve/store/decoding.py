@@ -23,6 +23,8 @@ THUMBNAIL_SIDE_PIXELS = 160
 MAX_NAME_BYTES = 190  # of a name that gets an ending
 N_AT_ONCE = 2  # images decoded at the same time: 60 megapixels take 200 MB
 
+_places = threading.BoundedSemaphore(N_AT_ONCE)  # many requests must not fill the memory
+
 
 class Header(NamedTuple):
     """What an image file says about itself."""
@@ -41,28 +43,23 @@ class DecodedImage(NamedTuple):
     thumbnail: bytes
 
 
-class Decoder:
-    """Decodes a few images at a time, so that many requests do not fill the memory."""
+def decode_pixels(path: Path) -> NDArray[Any]:
+    """The pixels of an image file; `Refused` with the reason if it cannot be read."""
+    with _places:
+        read_header(path)
+        return _read(path)
 
-    def __init__(self) -> None:
-        self._places = threading.BoundedSemaphore(N_AT_ONCE)
 
-    def pixels(self, path: Path) -> NDArray[Any]:
-        """The pixels of an image file; `Refused` with the reason if it cannot be read."""
-        with self._places:
-            read_header(path)
-            return _read(path)
-
-    def image(self, path: Path) -> DecodedImage:
-        """Size and thumbnail of an image, which is decoded whole, as training will do it."""
-        with self._places:
-            header = read_header(path)
-            pixels = _read(path)
-            try:
-                small = thumbnail(pixels, THUMBNAIL_SIDE_PIXELS)
-            except (ValueError, MemoryError) as error:
-                raise Refused(f"the image cannot be used ({error})") from None
-            return DecodedImage(pixels.shape[1], pixels.shape[0], header.format, small)
+def decode_image(path: Path) -> DecodedImage:
+    """Size and thumbnail of an image, which is decoded whole, as training will do it."""
+    with _places:
+        header = read_header(path)
+        pixels = _read(path)
+        try:
+            small = thumbnail(pixels, THUMBNAIL_SIDE_PIXELS)
+        except (ValueError, MemoryError) as error:
+            raise Refused(f"the image cannot be used ({error})") from None
+        return DecodedImage(pixels.shape[1], pixels.shape[0], header.format, small)
 
 
 def read_header(path: Path | IO[bytes]) -> Header:

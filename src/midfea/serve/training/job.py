@@ -31,9 +31,9 @@ from midfea.report.facts import milliseconds_per_image
 from midfea.serve.errors import Refused
 from midfea.serve.store.files import ID_DIGITS, file_id
 from midfea.serve.store.images import StoredImage, digest_of
+from midfea.serve.store.model_file import load_classifier
 from midfea.serve.store.workspace import Workspace
 from midfea.serve.training.features import KeptFeatures, forget_other_chains
-from midfea.serve.training.model_loading import load_classifier
 from midfea.serve.training.record import TrainingRecord, TrainingSettings, forget_other_records
 from midfea.serve.training.steps import Steps, Tell
 

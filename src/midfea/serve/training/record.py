@@ -10,21 +10,22 @@ import json
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
 
 from midfea.files import replacing
 from midfea.learning.curve import LearningCurve
 
 VERSION = 2
-Preset = Literal["fast", "best", "paper"]
 
 
 @dataclass(frozen=True)
 class TrainingSettings:
-    """What the user chooses."""
+    """What the user chooses. `neurons`: of a neuron-selectivity layer, 0 for none."""
 
-    preset: Preset = "fast"
-    neurons: int = 0
+    preset: Literal["fast", "best", "paper"] = "fast"
+    neurons: Annotated[int, Field(ge=0, le=1000)] = 0
     finetune: bool = False
 
 
