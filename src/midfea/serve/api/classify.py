@@ -12,7 +12,7 @@ from fastapi import APIRouter, File, Query, UploadFile
 from numpy.typing import NDArray
 
 from midfea.evidence import Explanation, Word
-from midfea.explain.content import active_neurons, sum_of_parts, word_caption
+from midfea.explain.content import active_neurons, sum_of_parts, word_image
 from midfea.pictures.images import Images
 from midfea.pictures.mosaic import data_uri
 from midfea.pictures.picture import Picture
@@ -24,7 +24,7 @@ from midfea.serve.errors import Missing, Refused
 from midfea.serve.store.decoding import decode_pixels
 from midfea.serve.store.workspace import Workspace
 from midfea.serve.training.features import KeptFeatures
-from midfea.view.colours import crop, overlay, stage_drawings
+from midfea.view.colours import overlay, stage_drawings
 
 router = APIRouter(tags=["classify"])
 IMAGE = form_body(64 * MEGABYTE, optional=True)  # instead, `id` may name an image of the workspace
@@ -130,11 +130,12 @@ def _explanation(workspace: Workspace, label: str | None, loaded: LoadedModel, i
 
 
 def _word(explanation: Explanation, word: Word) -> Json:
+    pixels, caption = word_image(explanation, word)
     return {
         "word": word.word,
         "contribution": round(word.contribution, 6),
-        "caption": word_caption(word),
-        "image": data_uri(crop(explanation.image, word.boxes[0])),
+        "caption": caption,
+        "image": data_uri(pixels),
     }
 
 
