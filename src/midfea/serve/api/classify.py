@@ -42,7 +42,8 @@ async def classify(
     services: ServicesDep, file: ImageFile = None, id: str | None = None, explain: bool = False
 ) -> Json:
     """What the model predicts for an image that is sent, or for one of the workspace."""
-    return await _answered(services, file, id, partial(_prediction, explain=explain))
+    answer = partial(_prediction, explain=explain)
+    return await services.run("answer", _answer, services, file, id, answer)
 
 
 @router.post("/api/explain")
@@ -54,15 +55,8 @@ async def explain(
     label: Annotated[str | None, Query(alias="class")] = None,
 ) -> Json:
     """Evidence, words, neurons, stages and similar images for a class, or for the predicted one."""
-    return await _answered(services, file, id, partial(_explanation, services.workspace, label))
-
-
-async def _answered(services: Services, file: UploadFile | None, id: str | None, answer: Answer) -> Json:
-    try:
-        return await services.run("answer", _answer, services, file, id, answer)
-    finally:
-        if file is not None:
-            await file.close()
+    answer = partial(_explanation, services.workspace, label)
+    return await services.run("answer", _answer, services, file, id, answer)
 
 
 def _answer(services: Services, file: UploadFile | None, id: str | None, answer: Answer) -> Json:
@@ -157,11 +151,10 @@ def _nearest(workspace: Workspace, loaded: LoadedModel, features: NDArray[np.flo
     if not loaded.record.chain:
         return []
     known = KeptFeatures(workspace.features_folder, loaded.record.chain)
-    rows = []
-    for id, distance in known.nearest(features, loaded.record.ids, N_NEAREST):
-        try:
-            image = workspace.images.find(id)
-        except Missing:
-            continue
-        rows.append({"id": id, "class": image.label, "name": image.name, "distance": round(distance, 4)})
-    return rows
+    nearest = known.nearest(features, loaded.record.ids, N_NEAREST)
+    images = workspace.images.present(id for id, _ in nearest)
+    return [
+        {"id": id, "class": images[id].label, "name": images[id].name, "distance": round(distance, 4)}
+        for id, distance in nearest
+        if id in images
+    ]

@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 
 from midfea.pictures.formats import media_type
 from midfea.serve.api.body import JSON_BODY, MEGABYTE, form_body
-from midfea.serve.api.files import file_response
+from midfea.serve.api.downloads import file_response
 from midfea.serve.api.services import Services, ServicesDep
 from midfea.serve.errors import Refused
 from midfea.serve.store import names
@@ -92,8 +92,6 @@ async def add_images(
             accepted.append(image_json(image))
         except Refused as error:
             refused.append({"name": name, "error": str(error)})
-        finally:
-            await file.close()
     return {"accepted": accepted, "refused": refused}
 
 

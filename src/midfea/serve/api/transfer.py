@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from typing import Annotated, Any, Literal
+from urllib.parse import quote
 
 from fastapi import APIRouter, File, UploadFile
 from fastapi.responses import Response, StreamingResponse
 
 from midfea.serve.api import downloads
 from midfea.serve.api.body import MEGABYTE, form_body
-from midfea.serve.api.files import as_attachment, file_response
+from midfea.serve.api.downloads import file_response
 from midfea.serve.api.services import Services, ServicesDep
 from midfea.serve.api.teach import image_json
 from midfea.serve.api.zip_upload import add_zip
@@ -28,14 +29,14 @@ async def download(services: ServicesDep, kind: Kind) -> Response:
     name = services.workspace.root.name
     if kind == "images":
         chunks = downloads.zip_chunks(services.workspace)
-        return as_attachment(StreamingResponse(chunks, media_type="application/zip"), f"{name}.zip")
+        return _as_attachment(StreamingResponse(chunks, media_type="application/zip"), f"{name}.zip")
     if kind == "labels":
         table = await services.run("read", downloads.labels_table, services.workspace)
-        return as_attachment(Response(table, media_type="text/csv; charset=utf-8"), f"{name}.csv")
+        return _as_attachment(Response(table, media_type="text/csv; charset=utf-8"), f"{name}.csv")
     if kind == "model":
-        return as_attachment(await services.run("read", _model_file, services), f"{name}.midfea")
+        return _as_attachment(await services.run("read", _model_file, services), f"{name}.midfea")
     response = await services.run("make", _made_file, services, kind)
-    return as_attachment(response, f"{name}.{'html' if kind == 'report' else 'onnx'}")
+    return _as_attachment(response, f"{name}.{'html' if kind == 'report' else 'onnx'}")
 
 
 @router.post("/api/open/model")
@@ -69,3 +70,12 @@ def _made_file(services: Services, kind: Literal["onnx", "report"]) -> Response:
         return file_response(path, HTML if kind == "report" else BINARY)
     finally:
         path.unlink(missing_ok=True)
+
+
+def _as_attachment(response: Response, name: str) -> Response:
+    """The response, to be saved under this name."""
+    plain = "".join(c if c.isascii() and (c.isalnum() or c in "-_. ") else "_" for c in name)
+    response.headers["content-disposition"] = (
+        f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(name)}"
+    )
+    return response
