@@ -65,9 +65,7 @@ def zip_chunks(workspace: Workspace) -> Iterator[bytes]:
     pipe = _Pipe()
     with zipfile.ZipFile(pipe, "w", zipfile.ZIP_STORED) as archive:
         for count in workspace.images.classes():
-            folder = zipfile.ZipInfo(f"{count.name}/")
-            folder.external_attr = (0o40755 << 16) | 0x10
-            archive.writestr(folder, b"")
+            archive.mkdir(count.name, 0o755)
         for image in workspace.images.all():
             try:
                 path = workspace.images.path(image)
@@ -125,9 +123,7 @@ def write_report_file(workspace: Workspace, target: Path) -> None:
     rows_by_path = {
         workspace.images.path(present[id]): row for row, id in enumerate(ids) if id in present
     }
-    photos, _ = read_photos(
-        list(rows_by_path), model.settings_["max_side"], model.min_side, thumbnails=True
-    )
+    photos, _ = read_photos(list(rows_by_path), model.max_side, model.min_side, thumbnails=True)
     if not photos or validation is None:
         raise Clash("there are no validation images to report on: add images, and train again")
     rows = [rows_by_path[photo.path] for photo in photos]

@@ -10,7 +10,7 @@ import shutil
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO
 
@@ -41,19 +41,15 @@ class WriteLock:
             yield
 
 
+@dataclass(frozen=True, eq=False)
 class Changes:
     """Adds, moves and removes images and classes, on the disk and in the index."""
 
-    def __init__(
-        self,
-        images: ImageIndex,
-        files: FileIndex,
-        thumbnails: Thumbnails,
-        incoming: Incoming,
-        lock: WriteLock,
-    ) -> None:
-        self._images, self._files, self._thumbnails = images, files, thumbnails
-        self._incoming, self._lock = incoming, lock
+    _images: ImageIndex
+    _files: FileIndex
+    _thumbnails: Thumbnails
+    _incoming: Incoming
+    _lock: WriteLock
 
     # -- classes ----------------------------------------------------------------------------------
 
