@@ -1,18 +1,26 @@
-"""The page of the report: its parts in order, and the file."""
+"""The page of the report: its parts in order, how the result came about, and the file."""
 
 from __future__ import annotations
 
 import os
+import platform
+import shlex
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
+from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING
+from statistics import median
+from typing import TYPE_CHECKING, Any
 
 from midfea import __version__
 from midfea.estimators.classifier import MidFeaClassifier
 from midfea.files import replacing
 from midfea.learning.curve import LearningCurve
+from midfea.learning.interval import Interval
 from midfea.learning.predictions import Predictions
-from midfea.report.facts import Facts, command_line, milliseconds_per_image, versions
 from midfea.report.gallery import Gallery, mistakes, script_data, stage_maps
 from midfea.view import charts, confusion, inside
 from midfea.view.markup import Part, facts, page, static, text
@@ -21,11 +29,32 @@ if TYPE_CHECKING:
     from midfea.export.runtime import Predictor
 
 FOLDER = Path(__file__).parent
+N_TIMED_IMAGES = 15
 DIALOG = (
     '<dialog id="images" aria-labelledby="images-title"><div class="top"><h2 id="images-title"></h2>'
     '<button type="button" id="images-close">Close</button></div><p id="images-note"></p>'
     '<div class="gallery" id="images-list"></div></dialog>'
 )
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a report says beside the predictions themselves.
+
+    title : of the page
+    interval : the accuracy and its interval
+    how : a sentence on how the accuracy was measured
+    learned : training images and time; empty if not known
+    seed : of the command; None if it has none
+    others : accuracies of other methods on the same images, by name
+    """
+
+    title: str
+    interval: Interval
+    how: str
+    learned: str = ""
+    seed: int | None = None
+    others: dict[str, float] = field(default_factory=dict)
 
 
 def write_report(
@@ -106,12 +135,12 @@ def _headline(classifier: Predictor, predictions: Predictions, gallery: Gallery,
 
 
 def _made(model: MidFeaClassifier | None, about: Facts) -> str:
-    rows = {"Command": command_line()}
+    rows = {"Command": _command_line()}
     if about.learned:
         rows["Learned from"] = about.learned
     if about.seed is not None:
         rows["Seed"] = str(about.seed)
-    rows["Versions"] = ", ".join(f"{name} {number}" for name, number in versions().items())
+    rows["Versions"] = ", ".join(f"{name} {number}" for name, number in _versions().items())
     rows["Time for an image"] = (
         "median over single images, already read and reduced, on the machine that made this report"
     )
@@ -125,3 +154,27 @@ def _made(model: MidFeaClassifier | None, about: Facts) -> str:
         f"{facts(rows.items(), 'made')}<details><summary>All settings</summary>"
         f'<div class="scroll"><table class="plain">{settings}</table></div></details>'
     )
+
+
+def _command_line() -> str:
+    """What the user typed, as a shell would take it."""
+    program = Path(sys.argv[0]).name
+    name = "midfea" if program in ("-c", "__main__.py") else program
+    return shlex.join([name, *sys.argv[1:]])
+
+
+def _versions() -> dict[str, str]:
+    """Of everything that the numbers depend on."""
+    numbers = {"midfea": __version__, "Python": platform.python_version()}
+    numbers |= {name: version(name) for name in ("numpy", "scipy", "scikit-learn", "numba", "pillow")}
+    return numbers | {"system": f"{platform.system()} {platform.machine()}"}
+
+
+def milliseconds_per_image(classifier: Predictor, images: Sequence[Any]) -> float:
+    """The median time of a prediction, each image given alone; the first one does not count."""
+    times = []
+    for image in [images[0], *images[:N_TIMED_IMAGES]]:
+        begun = time.perf_counter()
+        classifier.predict_proba([image])
+        times.append(1e3 * (time.perf_counter() - begun))
+    return median(times[1:])

@@ -12,7 +12,6 @@ import python_multipart  # noqa: F401 - missing, it would be named only at the f
 import uvicorn
 
 from midfea.serve.api.app import ROUTERS, create_app
-from midfea.serve.api.body import BodyRules
 from midfea.serve.api.current import CurrentModel
 from midfea.serve.api.guard import Guard, in_brackets
 from midfea.serve.api.transfer import MODEL_FILE
@@ -35,7 +34,7 @@ def run(folder: Path, host: str, port: int, model: Path | None = None) -> None:
     current = CurrentModel(workspace)
     if model is not None:
         _open(current, model)
-    app = Guard(create_app(workspace, current), BodyRules(ROUTERS), host, port, token)
+    app = Guard(create_app(workspace, current), ROUTERS, host, port, token)
     config = uvicorn.Config(
         app,
         log_level="warning",

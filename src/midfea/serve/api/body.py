@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, TypeVar
 
 from fastapi import APIRouter
@@ -35,15 +36,9 @@ def form_body(max_bytes: int, optional: bool = False) -> BodyRule:
     return BodyRule("multipart/form-data", max_bytes, optional)
 
 
-class BodyRules:
-    """The rules of all routes."""
-
-    def __init__(self, routers: Iterable[APIRouter]) -> None:
-        self._routes = [route for router in routers for route in router.routes]
-
-    def find(self, method: str, path: str) -> BodyRule:
-        """The rule of a request; that of JSON if its route declares none."""
-        for route in self._routes:
-            if method in route.methods and route.path_regex.match(path):
-                return getattr(route.endpoint, RULE, JSON_BODY)
-        return JSON_BODY
+def body_rule(routers: Iterable[APIRouter], method: str, path: str) -> BodyRule:
+    """The rule of a request; that of JSON if its route declares none."""
+    for route in chain.from_iterable(router.routes for router in routers):
+        if method in route.methods and route.path_regex.match(path):
+            return getattr(route.endpoint, RULE, JSON_BODY)
+    return JSON_BODY

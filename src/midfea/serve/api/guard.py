@@ -13,15 +13,17 @@ import hmac
 import ipaddress
 import socket
 import time
+from collections.abc import Iterable
 from contextlib import nullcontext
 from http.cookies import CookieError, SimpleCookie
 from urllib.parse import parse_qs, urlencode, urlsplit
 
+from fastapi import APIRouter
 from fastapi.responses import Response
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from midfea.serve.api.body import JSON_BODY, MEGABYTE, BodyRule, BodyRules
+from midfea.serve.api.body import JSON_BODY, MEGABYTE, BodyRule, body_rule
 from midfea.serve.api.failures import failure
 
 SMALL_BODY_BYTES = MEGABYTE
@@ -43,12 +45,15 @@ HEADERS = {
 
 
 class Guard:
-    """ASGI middleware. `host` and `port` are listened on; no `token` means this machine only."""
+    """ASGI middleware around an application with these routers.
+
+    `host` and `port` are listened on; no `token` means this machine only.
+    """
 
     def __init__(
-        self, app: ASGIApp, rules: BodyRules, host: str, port: int, token: str | None = None
+        self, app: ASGIApp, routers: Iterable[APIRouter], host: str, port: int, token: str | None
     ) -> None:
-        self.app, self.rules, self.host, self.port, self.token = app, rules, host, port, token
+        self.app, self.routers, self.host, self.port, self.token = app, routers, host, port, token
         self._large_bodies = asyncio.Semaphore(N_LARGE_BODIES)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -67,7 +72,7 @@ class Guard:
         if self.token is not None and not self._has_token(request):
             await self._ask_for_token(scope)(scope, receive, send)
             return
-        rule = self.rules.find(scope["method"], scope["path"])
+        rule = body_rule(self.routers, scope["method"], scope["path"])
         wrong_type = _wrong_type(rule, scope, request)
         if wrong_type is not None:
             await _drain(receive)

@@ -27,7 +27,7 @@ from midfea.learning.curve import learning_curve
 from midfea.parallel import linear_algebra_threads
 from midfea.pictures.picture import Picture
 from midfea.progress import reporting_to
-from midfea.report.facts import milliseconds_per_image
+from midfea.report.page import milliseconds_per_image
 from midfea.serve.errors import Refused
 from midfea.serve.store.files import ID_DIGITS, file_id
 from midfea.serve.store.images import StoredImage, digest_of
