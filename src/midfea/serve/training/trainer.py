@@ -70,10 +70,10 @@ class Trainer:
             self.workspace.watch.refresh(closely=True)
             check_classes(self.workspace.images.all())
             self.workspace.watch.save()
+            errors = tempfile.TemporaryFile("w+", errors="replace")  # noqa: SIM115 - closed by _watch
             self._cancelled = False
             self.progress = Progress("running", "Starting", 0.0, None, time.monotonic())
             command = [sys.executable, "-P", "-m", "midfea.serve.training.job", str(self.workspace.root)]
-            errors = tempfile.TemporaryFile("w+", errors="replace")  # noqa: SIM115 - closed by _watch
             self._process = subprocess.Popen(
                 [*command, json.dumps(asdict(settings))],
                 stdin=subprocess.PIPE,
