@@ -12,6 +12,7 @@ from PIL import Image
 
 from midfea.serve.errors import Clash, Missing, Refused
 from midfea.serve.store import files as files_module
+from midfea.serve.store.decoding import decode_image
 from midfea.serve.store.names import class_name, file_name
 from midfea.serve.store.workspace import Workspace
 from midfea.serve.training.features import KeptFeatures, forget_other_chains
@@ -138,7 +139,7 @@ def test_kinds_of_images(workspace):
         Image.fromarray(pixels).save(file, kind)
         image = workspace.changes.add("all", kind, io.BytesIO(file.getvalue()))
         assert (image.width, image.height) == (30, 40)
-        assert workspace.decoder.image(workspace.images.path(image)).thumbnail
+        assert decode_image(workspace.images.path(image)).thumbnail
 
 
 def test_a_move_is_a_rename(workspace):

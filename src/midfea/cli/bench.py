@@ -9,24 +9,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from midfea.cli.common import Seed, print_table, warn
+from midfea.cli.common import check_outputs, print_table, save_rows, warn
+from midfea.cli.options import Seed
 
 if TYPE_CHECKING:
     from midfea.bench.common import Inputs
     from midfea.provenance import Row
 
 
-class Section(StrEnum):
-    """The files of `midfea.bench`, by name."""
-
-    stages = "stages"
-    peers = "peers"
-    search = "search"
-    kmeans = "kmeans"
-    growth = "growth"
-    all = "all"
-
-
+# The files of midfea.bench.
+Section = StrEnum("Section", ["stages", "peers", "search", "kmeans", "growth", "all"])
 DEFAULT = (Section.stages, Section.peers, Section.search)
 # The title of each section's table; its columns, each with the text made of a row.
 TABLES: dict[Section, tuple[str, dict[str, str]]] = {
@@ -126,30 +118,30 @@ def bench(
     Example: midfea bench PHOTOS --only all --json rows.json --plot growth.png
     """
     from midfea.bench.common import Inputs
+    from midfea.bench.growth import plot_growth
 
     chosen = only or DEFAULT
     sections = [name for name in TABLES if name in chosen or Section.all in chosen]
-    _check(sections, json_file, plot, kymatio)
+    check_outputs(json_file)
+    _check(sections, plot, kymatio)
     inputs = Inputs(photos, size, images, seed, kymatio)
     print(f"{len(inputs.squares)} images of {size}x{size} pixels, on one core unless said otherwise.\n")
     rows = [row for section in sections for row in _run(section, inputs)]
-    _write(rows, json_file, plot, seed)
+    save_rows(rows, json_file, [seed])
+    if plot is not None:
+        plot_growth(rows, plot)
+        print(f"Picture: {plot}")
     wrong = sum(row["beyond_ties"] for row in rows if row.get("method") == "midfea search")
     if wrong:
         warn(f"WRONG ANSWERS: {wrong} descriptors got other words than brute force finds, ties aside")
         raise typer.Exit(1)
 
 
-def _check(
-    sections: list[Section], json_file: Path | None, plot: Path | None, kymatio: str | None
-) -> None:
+def _check(sections: list[Section], plot: Path | None, kymatio: str | None) -> None:
     """ValueError or OSError before any long work."""
     from midfea.bench.growth import check_plot
     from midfea.bench.peers import check_kymatio
-    from midfea.files import check_writable
 
-    if json_file is not None:
-        check_writable(json_file)
     if plot is not None:
         if Section.growth not in sections:
             raise ValueError("--plot draws the growth: add --only growth or --only all")
@@ -181,15 +173,3 @@ def _cell(text: str, row: Row) -> str:
         return text.format(**row)
     except TypeError:  # None: not known on this machine
         return ""
-
-
-def _write(rows: list[Row], json_file: Path | None, plot: Path | None, seed: int) -> None:
-    from midfea.bench.growth import plot_growth
-    from midfea.provenance import write_rows
-
-    if json_file is not None:
-        write_rows(rows, json_file, [seed])
-        print(f"Rows: {json_file}")
-    if plot is not None:
-        plot_growth(rows, plot)
-        print(f"Picture: {plot}")

@@ -1,41 +1,21 @@
-"""Options and outputs that several commands share."""
+"""What several commands do: reading models and images, warnings, tables, files."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from enum import StrEnum
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from sklearn.utils import Bunch
+
     from midfea.datasets import Skipped
     from midfea.estimators.classifier import MidFeaClassifier
     from midfea.export.runtime import Predictor
     from midfea.learning.curve import LearningCurve
     from midfea.pictures.picture import Picture
-
-
-class Preset(StrEnum):
-    """The bundles of `midfea.estimators.presets`, by name."""
-
-    fast = "fast"
-    paper = "paper"
-    best = "best"
-
-
-Seed = Annotated[int, typer.Option(help="Seed of all random choices: same seed, same result.")]
-Jobs = Annotated[int | None, typer.Option(help="Threads to use. Default: all cores.", min=1)]
-PresetOption = Annotated[
-    Preset, typer.Option(help="fast: seconds. paper: the paper's settings. best: most accurate.")
-]
-Report = Annotated[Path | None, typer.Option(help="Also write a report (one HTML file).")]
-Folder = Annotated[
-    Path, typer.Argument(help="One folder of images for each class inside it.", show_default=False)
-]
-Model = Annotated[Path, typer.Argument(help="A model written by midfea train.", show_default=False)]
+    from midfea.provenance import Row
 
 
 def warn(message: str) -> None:
@@ -59,6 +39,15 @@ def warn_skipped(skipped: Sequence[Skipped], total: int) -> None:
         warn_listed(f"skipped {len(skipped)} of {total} files", named)
 
 
+def check_outputs(*paths: Path | None) -> None:
+    """OSError before any long work, if one of the files to write cannot be written."""
+    from midfea.files import check_writable
+
+    for path in paths:
+        if path is not None:
+            check_writable(path)
+
+
 def load_classifier(path: Path) -> Predictor:
     """The classifier of a model file, `.midfea` or `.onnx`."""
     import midfea
@@ -71,6 +60,21 @@ def load_classifier(path: Path) -> Predictor:
     if not isinstance(model, midfea.MidFeaClassifier):
         raise ValueError(f"{path}: holds a {type(model).__name__}, a classifier is needed")
     return model
+
+
+def read_folder(folder: Path, classifier: Predictor, thumbnails: bool = False) -> Bunch:
+    """The labelled images of a folder as the classifier wants them; files left out are named."""
+    from midfea.datasets import load_folder
+
+    data = load_folder(
+        folder,
+        max_side=classifier.max_side,
+        min_side=classifier.min_side,
+        thumbnails=thumbnails,
+        rounded=classifier.rounded,
+    )
+    warn_skipped(data.skipped, len(data.paths) + len(data.skipped))
+    return data
 
 
 def read_for(
@@ -99,6 +103,15 @@ def training_curve(
     y = np.searchsorted(model.classes_, labels)
     groups = join_duplicates(images)
     return learning_curve(model.training_features_, y, model.head_.C, seed, groups)
+
+
+def save_rows(rows: Sequence[Row], path: Path | None, seeds: Iterable[int]) -> None:
+    """Write rows and where they come from, if a file was asked for."""
+    from midfea.provenance import write_rows
+
+    if path is not None:
+        write_rows(rows, path, seeds)
+        print(f"Rows: {path}")
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from midfea.cli.common import Jobs, Seed, print_table, warn, warn_skipped
+from midfea.cli.common import check_outputs, print_table, save_rows, warn, warn_skipped
+from midfea.cli.options import Jobs, Seed
 
 if TYPE_CHECKING:
     from midfea.provenance import Row
@@ -63,12 +64,9 @@ def compare(
     """
     from midfea.bench.methods import compare_methods
     from midfea.datasets import load_folder
-    from midfea.files import check_writable
     from midfea.progress import progress_bars
-    from midfea.provenance import write_rows
 
-    if json_file is not None:
-        check_writable(json_file)
+    check_outputs(json_file)
     chosen = _chosen(methods)
     with progress_bars():
         photos = load_folder(data)
@@ -86,9 +84,7 @@ def compare(
     _print(rows)
     n_test = rows[0]["n_test"]
     print(f"{len(photos.images) - n_test} images to learn from, {n_test} to test, {splits} splits.")
-    if json_file is not None:
-        write_rows(rows, json_file, range(seed, seed + splits))
-        print(f"Rows: {json_file}")
+    save_rows(rows, json_file, range(seed, seed + splits))
 
 
 def _chosen(methods: list[str] | None) -> list[str]:

@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from midfea.cli.common import Jobs, Preset, PresetOption, Seed, print_table, training_curve
+from midfea.cli.common import check_outputs, print_table, training_curve
+from midfea.cli.options import Jobs, Preset, PresetOption, Seed
 
 
 def demo(
@@ -29,7 +30,6 @@ def demo(
     from midfea import MidFeaClassifier
     from midfea.baselines import FeatureSVM
     from midfea.datasets import load_surfaces
-    from midfea.files import check_writable
     from midfea.learning.interval import wilson
     from midfea.learning.predictions import Predictions
     from midfea.pictures.picture import Picture
@@ -37,7 +37,7 @@ def demo(
     from midfea.progress import progress_bars
     from midfea.report import Facts, Gallery, write_report
 
-    check_writable(report)
+    check_outputs(report)
     data = load_surfaces(n_per_class=120, random_state=seed)
     labels = [data.target_names[kind] for kind in data.target]
     images, test_images, y, test_labels = train_test_split(

@@ -8,15 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from midfea.cli.common import (
-    Folder,
-    Jobs,
-    Model,
-    Report,
-    load_classifier,
-    print_table,
-    warn_skipped,
-)
+from midfea.cli.common import check_outputs, load_classifier, print_table, read_folder
+from midfea.cli.options import Folder, Jobs, Model, Report
 
 if TYPE_CHECKING:
     from midfea.learning.interval import Interval
@@ -45,27 +38,16 @@ def evaluate(
         midfea evaluate pets.midfea test-photos
         midfea evaluate pets.midfea test-photos --report report.html --json numbers.json
     """
-    from midfea.datasets import load_folder
-    from midfea.files import check_writable
     from midfea.learning.interval import wilson
     from midfea.learning.predictions import Predictions
     from midfea.progress import progress_bars
     from midfea.report import Facts, Gallery, write_report
 
-    for path in (report, json_file):
-        if path is not None:
-            check_writable(path)
+    check_outputs(report, json_file)
     classifier = load_classifier(model)
     classifier.n_jobs = jobs
     with progress_bars():
-        data = load_folder(
-            folder,
-            max_side=classifier.max_side,
-            min_side=classifier.min_side,
-            thumbnails=report is not None,
-            rounded=classifier.rounded,
-        )
-        warn_skipped(data.skipped, len(data.paths) + len(data.skipped))
+        data = read_folder(folder, classifier, thumbnails=report is not None)
         _check_labels(data.target, classifier.classes_, folder)
         images = data.paths if classifier.reads_files else data.images
         probabilities = classifier.predict_proba(images)
@@ -133,22 +115,13 @@ def _write_json(path: Path, predictions: Predictions, interval: Interval) -> Non
         "interval": [interval.low, interval.high],
         "mean_recall": predictions.mean_recall,
         "classes": [
-            {
-                "class": row.name,
-                "images": row.images,
-                "recall": row.recall,
-                "precision": row.precision,
-            }
+            {"class": row.name, "images": row.images, "recall": row.recall, "precision": row.precision}
             for row in predictions.per_class
             if row.images
         ],
         "confused_pairs": [
-            {
-                "class": classes[pair.label],
-                "predicted": classes[pair.predicted],
-                "images": pair.images,
-            }
-            for pair in predictions.confused_pairs(N_PAIRS)
+            {"class": classes[p.label], "predicted": classes[p.predicted], "images": p.images}
+            for p in predictions.confused_pairs(N_PAIRS)
         ],
         "confusion": predictions.confusion.tolist(),
     }

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from midfea.cli.common import Jobs, Model, load_classifier, warn_skipped
+from midfea.cli.common import check_outputs, load_classifier, read_folder
+from midfea.cli.options import Jobs, Model
 
 
 def explain(
@@ -33,16 +34,15 @@ def explain(
     Example: midfea explain pets.midfea cat.jpg -o cat.html --photos photos
     """
     from midfea import MidFeaClassifier, plot
-    from midfea.explain.content import headline, sum_of_parts
+    from midfea.explain.content import Example, headline, sum_of_parts
     from midfea.explain.drawing import write_drawing
     from midfea.explain.page import write_page
-    from midfea.files import check_writable
     from midfea.progress import progress_bars
 
     kinds = {".png": write_drawing, ".html": write_page}
     if output.suffix.lower() not in kinds:
         raise ValueError(f"cannot write {output}: its name must end in .png or .html")
-    check_writable(output)
+    check_outputs(output)
     if output.suffix.lower() == ".png":
         try:
             plot.require_matplotlib()
@@ -53,33 +53,17 @@ def explain(
         raise ValueError(f"{model}: an exported model cannot explain itself, give the .midfea file")
     classifier.n_jobs = jobs
     with progress_bars():
-        training: Any = None
-        if photos is not None:
-            from midfea.datasets import load_folder
-
-            training = load_folder(
-                photos,
-                max_side=classifier.max_side,
-                min_side=classifier.min_side,
-                rounded=classifier.rounded,
-            )
-            warn_skipped(training.skipped, len(training.paths) + len(training.skipped))
-            if not training.images:
-                raise ValueError(f"{photos}: no usable image")
+        training = None if photos is None else read_folder(photos, classifier)
+        if training is not None and not training.images:
+            raise ValueError(f"{photos}: no usable image")
         found = classifier.explain(image, label, training=training and training.images)
     title = f"{image.name}: {headline(found)}"
-    kinds[output.suffix.lower()](output, found, title, _examples(found, training))
+    examples = []
+    if training is not None and found.nearest is not None:
+        for i, distance in zip(*found.nearest, strict=True):
+            caption = f"{training.target[i]} ({distance:.2f})"
+            examples.append(Example(training.images[i].grey, caption))
+    kinds[output.suffix.lower()](output, found, title, examples)
     print(title)
     print(sum_of_parts(found))
     print(f"Explanation: {output}")
-
-
-def _examples(found: Any, training: Any) -> list[Any]:
-    from midfea.explain.content import Example
-
-    if found.nearest is None:
-        return []
-    return [
-        Example(training.images[i].grey, f"{training.target[i]} ({distance:.2f})")
-        for i, distance in zip(*found.nearest, strict=True)
-    ]

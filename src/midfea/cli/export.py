@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from midfea.cli.common import Model
+from midfea.cli.options import Model
 
 
 def export(

@@ -9,21 +9,23 @@ import sys
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from midfea.cli.common import Jobs, Model, load_classifier, print_table, read_for, warn_skipped
+from midfea.cli.common import load_classifier, print_table, read_for, warn_skipped
+from midfea.cli.options import Jobs, Model
 
 UNSURE = "unsure"
+Format = StrEnum("Format", ["table", "csv", "json"])
 
 
-class Format(StrEnum):
-    """How answers are printed."""
+class Answer(NamedTuple):
+    """The class of an image, or "unsure"; all classes with their probabilities, most probable first."""
 
-    table = "table"
-    csv = "csv"
-    json = "json"
+    file: str
+    label: str
+    ranked: list[tuple[str, float]]
 
 
 def predict(
@@ -71,11 +73,16 @@ def predict(
         images, kept, skipped = read_for(classifier, paths)
         probabilities: Any = classifier.predict_proba(images) if images else []
     names = [str(label) for label in classifier.classes_]
+    answers = [
+        _answer(file, row, names, threshold) for file, row in zip(kept, probabilities, strict=True)
+    ]
     top = min(top, len(names))
     if format is Format.json:
-        _print_json(kept, probabilities, names, top, threshold)
-    elif images or format is Format.csv:
-        _print_rows(format, kept, probabilities, names, top, threshold)
+        _print_json(answers, names, top)
+    elif format is Format.csv:
+        _print_csv(answers, top, threshold)
+    elif answers:
+        _print_table(answers, top, threshold)
     warn_skipped(skipped, len(paths))
     if skipped:
         raise typer.Exit(1)
@@ -91,65 +98,50 @@ def _names() -> list[str]:
     return [line for line in os.fsdecode(given).splitlines() if line.strip()]
 
 
-def _best(row: Any, names: Sequence[str], top: int, threshold: float) -> tuple[str, list[Any]]:
-    """The answer, and the most probable classes with their probabilities."""
-    order = (-row).argsort(kind="stable")[:top]
-    ranked = [(names[i], float(row[i])) for i in order]
-    return (ranked[0][0] if ranked[0][1] >= threshold else UNSURE), ranked
+def _answer(file: Path, row: Any, names: Sequence[str], threshold: float) -> Answer:
+    ranked = [(names[i], float(row[i])) for i in (-row).argsort(kind="stable")]
+    return Answer(str(file), ranked[0][0] if ranked[0][1] >= threshold else UNSURE, ranked)
 
 
-def _print_rows(
-    format: Format,
-    files: Sequence[Path],
-    probabilities: Any,
-    names: Sequence[str],
-    top: int,
-    threshold: float,
-) -> None:
-    """A row for each image: the answer and its probability, then the next classes and theirs."""
+def _print_csv(answers: Sequence[Answer], top: int, threshold: float) -> None:
+    """A row for each image: the class and the highest probability, then the most probable classes."""
     columns = ["file", "class", "probability"]
-    if threshold and top == 1:
-        columns.append("most probable")
     if top > 1:
         columns += [f"{what} {i}" for i in range(1, top + 1) for what in ("class", "probability")]
-    as_text = "{:.6f}".format if format is Format.csv else "{:.1%}".format
-    rows = []
-    for file, row in zip(files, probabilities, strict=True):
-        answer, ranked = _best(row, names, top, threshold)
-        cells = [str(file), answer, as_text(ranked[0][1])]
-        if threshold and top == 1:
-            cells.append(ranked[0][0])
+    elif threshold:
+        columns.append("most probable")
+    writer = csv.writer(sys.stdout)
+    writer.writerow(columns)
+    for file, label, ranked in answers:
+        cells = [file, label, f"{ranked[0][1]:.6f}"]
         if top > 1:
-            cells += [cell for name, p in ranked for cell in (name, as_text(p))]
-        rows.append(cells)
-    if format is Format.csv:
-        writer = csv.writer(sys.stdout)
-        writer.writerow(columns)
-        writer.writerows(rows)
-    elif top > 1:
-        shown = [
-            (
-                cells[0],
-                cells[1],
-                *(f"{name} {p}" for name, p in zip(cells[3::2], cells[4::2], strict=True)),
-            )
-            for cells in rows
-        ]
-        print_table(("file", "class", *(f"{i}." for i in range(1, top + 1))), shown)
+            cells += [cell for name, p in ranked[:top] for cell in (name, f"{p:.6f}")]
+        elif threshold:
+            cells.append(ranked[0][0])
+        writer.writerow(cells)
+
+
+def _print_table(answers: Sequence[Answer], top: int, threshold: float) -> None:
+    if top > 1:
+        columns = ["file", "class", *(f"{i}." for i in range(1, top + 1))]
+        rows = [[a.file, a.label, *(f"{name} {p:.1%}" for name, p in a.ranked[:top])] for a in answers]
     else:
-        print_table(columns, rows)
+        columns = ["file", "class", "probability"]
+        rows = [[a.file, a.label, f"{a.ranked[0][1]:.1%}"] for a in answers]
+        if threshold:
+            columns.append("most probable")
+            rows = [[*row, a.ranked[0][0]] for row, a in zip(rows, answers, strict=True)]
+    print_table(columns, rows)
 
 
-def _print_json(
-    files: Sequence[Path], probabilities: Any, names: Sequence[str], top: int, threshold: float
-) -> None:
-    for file, row in zip(files, probabilities, strict=True):
-        answer, ranked = _best(row, names, top, threshold)
+def _print_json(answers: Sequence[Answer], names: Sequence[str], top: int) -> None:
+    for file, label, ranked in answers:
+        rounded = {name: round(p, 6) for name, p in ranked}
         line = {
-            "file": str(file),
-            "class": answer,
+            "file": file,
+            "class": label,
             "probability": round(ranked[0][1], 6),
-            "top": [{"class": name, "probability": round(p, 6)} for name, p in ranked],
-            "probabilities": dict(zip(names, row.round(6).tolist(), strict=True)),
+            "top": [{"class": name, "probability": rounded[name]} for name, _ in ranked[:top]],
+            "probabilities": {name: rounded[name] for name in names},
         }
         print(json.dumps(line))

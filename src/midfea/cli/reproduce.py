@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from midfea.cli.common import Seed, print_table, warn
+from midfea.cli.common import check_outputs, print_table, save_rows, warn
+from midfea.cli.options import Seed
 
 if TYPE_CHECKING:
     from midfea.provenance import Row
@@ -57,7 +58,6 @@ def _protocol_command(name: str) -> Callable[..., None]:
         cache: Cache = None,
         no_cache: NoCache = False,
     ) -> None:
-        from midfea.files import check_writable
         from midfea.progress import progress_bars
         from midfea.reproduce.protocols import PROTOCOLS
         from midfea.reproduce.run import run_protocol
@@ -66,8 +66,7 @@ def _protocol_command(name: str) -> Callable[..., None]:
         names = [m.name for m in protocol.methods]
         for unknown in set(method or ()) - set(names):
             raise ValueError(f"no method {unknown!r} in {name}: choose from {', '.join(names)}")
-        if json_file is not None:
-            check_writable(json_file)
+        check_outputs(json_file)
         folder = None if no_cache else cache or cache_folder()
         try:
             with progress_bars():
@@ -119,12 +118,10 @@ def claims(
     cache: Cache = None,
 ) -> None:
     """What the paper says in words, as numbers: light, focus, projection."""
-    from midfea.files import check_writable
     from midfea.progress import progress_bars
     from midfea.reproduce.claims import measure_claims
 
-    if json_file is not None:
-        check_writable(json_file)
+    check_outputs(json_file)
     with progress_bars():
         rows = measure_claims(data, seed=seed, only=only, cache=cache or cache_folder())
     _finish(rows, json_file, [seed])
@@ -154,7 +151,6 @@ def cache_folder() -> Path:
 
 def _finish(rows: Sequence[Row], json_file: Path | None, seeds: Iterable[int]) -> None:
     """Print the table, ours beside the paper's, and write the rows."""
-    from midfea.provenance import write_rows
     from midfea.reproduce.results import verdict
 
     print_table(
@@ -172,6 +168,4 @@ def _finish(rows: Sequence[Row], json_file: Path | None, seeds: Iterable[int]) -
             for row in rows
         ],
     )
-    if json_file is not None:
-        write_rows(rows, json_file, seeds)
-        print(f"Rows: {json_file}")
+    save_rows(rows, json_file, seeds)

@@ -9,18 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from midfea.cli.common import (
-    Folder,
-    Jobs,
-    Preset,
-    PresetOption,
-    Report,
-    Seed,
-    training_curve,
-    warn,
-    warn_listed,
-    warn_skipped,
-)
+from midfea.cli.common import check_outputs, read_folder, training_curve, warn, warn_listed
+from midfea.cli.options import Folder, Jobs, Preset, PresetOption, Report, Seed
 
 if TYPE_CHECKING:
     from sklearn.utils import Bunch
@@ -64,23 +54,13 @@ def train(
         midfea train photos
         midfea train photos -o pets.midfea --preset best --report report.html
     """
-    from midfea.datasets import load_folder
-    from midfea.files import check_writable
     from midfea.progress import progress_bars
 
-    for path in (output, report):
-        if path is not None:
-            check_writable(path)
+    check_outputs(output, report)
     model = make_classifier(preset.value, seed=seed, jobs=jobs, finetune=finetune)
     started = time.perf_counter()
     with progress_bars():
-        data = load_folder(
-            folder,
-            max_side=model.max_side,
-            min_side=model.min_side,
-            thumbnails=report is not None,
-        )
-        warn_skipped(data.skipped, len(data.paths) + len(data.skipped))
+        data = read_folder(folder, model, thumbnails=report is not None)
         _check_classes(data.target, data.target_names, folder)
         _warn_duplicates([image.digest() for image in data.images], data.target, data.paths, folder)
         model.fit(data.images, data.target)

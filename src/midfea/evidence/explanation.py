@@ -116,7 +116,7 @@ def explain(
     decision, from_head = (_decision(values[0], chosen) for values in (scores, weight * linear_scores))
 
     coef = sign * weight * parts.head.coef[row].astype(np.float64)
-    linear, neurons = in_codes(pooled, coef, extractor.projection, parts.ns_layer)
+    linear = in_codes(pooled, coef, extractor.projection, parts.ns_layer)
     traced = trace(scales, chain, linear.gradient)
     shape = picture.shape
     evidence = np.zeros(shape)
@@ -138,7 +138,7 @@ def explain(
         remainder=from_head - float(evidence.sum()) - intercept - linear.baseline,
         words_for=_words(traced, chain, n_words, shape, 1),
         words_against=_words(traced, chain, n_words, shape, -1),
-        neurons=neurons,
+        neurons=linear.neurons,
         nearest=None if training_features is None else nearest(features[0], training_features),
         make_maps=ReferenceChain(chain, extractor.projection).all_outputs,
     )

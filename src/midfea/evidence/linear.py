@@ -25,13 +25,6 @@ from midfea.learning.ns_layer import INPUT_LENGTH, NSLayer
 Floats = NDArray[np.float64]
 
 
-class Linear(NamedTuple):
-    """gradient . codes + baseline"""
-
-    gradient: Floats
-    baseline: float
-
-
 class Neurons(NamedTuple):
     """The neurons of the layer, for one image."""
 
@@ -41,9 +34,17 @@ class Neurons(NamedTuple):
     serves: NDArray[np.intp]  # the class that each responds to most, an index into `classes_`
 
 
+class Linear(NamedTuple):
+    """gradient . codes + baseline, and the neurons, if there are any, whose secants it uses"""
+
+    gradient: Floats
+    baseline: float
+    neurons: Neurons | None = None
+
+
 def in_codes(
     codes: NDArray[np.float32], coef: Floats, projection: Projection, layer: NSLayer | None
-) -> tuple[Linear, Neurons | None]:
+) -> Linear:
     """What the linear head's weights `coef` mean for pooled codes (n_codes,)."""
     values = codes.astype(np.float64)
     mean, matrix = projection.mean, projection.matrix
@@ -56,15 +57,13 @@ def in_codes(
     gradient = gradient / length if length else np.zeros_like(values)
     if mean is not None:
         baseline -= float(gradient @ mean)
-    return Linear(gradient, baseline), neurons
+    return Linear(gradient, baseline, neurons)
 
 
-def _in_features(
-    features: Floats, coef: Floats, layer: NSLayer | None
-) -> tuple[Floats, float, Neurons | None]:
+def _in_features(features: Floats, coef: Floats, layer: NSLayer | None) -> Linear:
     """The gradient by the features and what does not depend on them; with a layer, by its secants."""
     if layer is None:
-        return coef, 0.0, None
+        return Linear(coef, 0.0)
     centred = features - layer.center
     stretch = INPUT_LENGTH / max(float(np.linalg.norm(centred)), float(np.finfo(np.float32).tiny))
     W = layer.W.astype(np.float64)
@@ -75,4 +74,5 @@ def _in_features(
     gradient = stretch * ((coef * secants) @ W)
     baseline = float(coef @ usual - gradient @ layer.center)
     serves = layer.class_responses.argmax(axis=1)
-    return gradient, baseline, Neurons(activations, usual, coef * (activations - usual), serves)
+    neurons = Neurons(activations, usual, coef * (activations - usual), serves)
+    return Linear(gradient, baseline, neurons)

@@ -9,7 +9,7 @@ they put into the responses.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,6 @@ from midfea.pictures.resize import Grey, weights
 from midfea.stages.pooling import STRIDE
 
 Floats = NDArray[np.float64]
-Offset = tuple[int, int]
 
 
 def to_pixels(by_descriptor: Floats, scaled: Grey, chain: Chain, shape: tuple[int, ...]) -> Floats:
@@ -46,22 +45,16 @@ def to_places(by_descriptor: Floats, strength: Floats, window: int) -> Floats:
     height, width = by_descriptor.shape
     shape = tuple(STRIDE * (side + window - 1) for side in by_descriptor.shape)
     inside = np.s_[: strength.shape[0], : strength.shape[1]]  # an odd side's last place has no partner
-    weights, ones = np.zeros(shape), np.zeros(shape)
+    weights, ones, target = np.zeros(shape), np.zeros(shape), np.zeros(shape)
     weights[inside], ones[inside] = strength, 1.0
 
-    def view(array: Floats, offset: Offset) -> Floats:
-        y, x = offset
-        return array[y : y + STRIDE * height : STRIDE, x : x + STRIDE * width : STRIDE]
+    def parts(array: Floats) -> list[Floats]:
+        side = range(STRIDE * window)
+        ends = STRIDE * height, STRIDE * width
+        return [array[y : y + ends[0] : STRIDE, x : x + ends[1] : STRIDE] for y in side for x in side]
 
-    side = range(STRIDE * window)
-    return _share_out(
-        by_descriptor,
-        [(y, x) for y in side for x in side],
-        lambda offset: view(weights, offset),
-        lambda offset: view(ones, offset),
-        np.zeros(shape),
-        view,
-    )[inside]
+    _share_out(by_descriptor, lambda: parts(weights), parts(ones), parts(target))
+    return target[inside]
 
 
 def to_patches(places: Floats, scaled: Grey, energy: Floats, chain: Chain) -> Floats:
@@ -75,46 +68,38 @@ def to_patches(places: Floats, scaled: Grey, energy: Floats, chain: Chain) -> Fl
     margins = [((k - 1) // 2, k // 2) if chain.padding == "same" else (0, 0) for k in size]
     framed = np.pad(np.asarray(scaled, dtype=np.float64), margins, mode="symmetric")
     squares = np.square(chain.filters, dtype=np.float64)
-    offsets = [(y, x) for y in range(size[0]) for x in range(size[1])]
 
-    def view(array: Floats, offset: Offset) -> Floats:
-        y, x = offset
-        return array[y : y + height, x : x + width]
+    def parts(array: Floats) -> list[Floats]:
+        return [array[y : y + height, x : x + width] for y in range(size[0]) for x in range(size[1])]
 
-    mean = sum(view(framed, offset) for offset in offsets) / len(offsets)
-    pixels = _share_out(
-        places,
-        offsets,
-        lambda offset: (energy @ squares[:, *offset]) * (view(framed, offset) - mean) ** 2,
-        lambda offset: np.ones(places.shape),
-        np.zeros(framed.shape),
-        view,
-    )
+    seen, pixels = parts(framed), np.zeros(framed.shape)
+    mean = sum(seen) / len(seen)
+    by_filters = squares.reshape(len(squares), -1).T
+
+    def weights() -> Iterable[Floats]:
+        return ((energy @ row) * (part - mean) ** 2 for row, part in zip(by_filters, seen, strict=True))
+
+    _share_out(places, weights, parts(np.ones(framed.shape)), parts(pixels))
     return _fold(_fold(pixels, margins[0]).T, margins[1]).T
 
 
 def _share_out(
     amounts: Floats,
-    offsets: Iterable[Offset],
-    weight: Callable[[Offset], Floats],
-    otherwise: Callable[[Offset], Floats],
-    target: Floats,
-    view: Callable[[Floats, Offset], Floats],
-) -> Floats:
-    """Add to `target`, at each offset, the amounts' portions by weight.
+    weights: Callable[[], Iterable[Floats]],
+    evens: Sequence[Floats],
+    targets: Sequence[Floats],
+) -> None:
+    """Add to each of the targets the amounts' portion by its weights, which are made one by one.
 
     Where all weights are zero, the flatness itself is what was seen: the portions are then even.
     """
-    offsets = list(offsets)
-    total: Any = sum(weight(offset) for offset in offsets)
-    number: Any = sum(otherwise(offset) for offset in offsets)
+    total: Any = sum(weights())
+    number: Any = sum(evens)
     flat = total <= 0
     weighted = np.where(flat, 0.0, amounts / np.where(flat, 1.0, total))
     even = np.where(flat, amounts / number, 0.0)
-    for offset in offsets:
-        part = view(target, offset)
-        part += weighted * weight(offset) + even * otherwise(offset)
-    return target
+    for target, weight, present in zip(targets, weights(), evens, strict=True):
+        target += weighted * weight + even * present
 
 
 def _fold(pixels: Floats, margins: tuple[int, int]) -> Floats:

@@ -8,12 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from midfea.evidence.explanation import Explanation, Word
+from midfea.view.colours import crop
 
 MAX_NEURONS = 8
 
 
 class Example(NamedTuple):
-    """A training image to show beside the explanation."""
+    """An image to show in the explanation, such as a similar training image."""
 
     image: NDArray[Any]
     caption: str
@@ -52,9 +53,9 @@ def probabilities(explanation: Explanation, n_classes: int) -> list[tuple[str, f
     return [(str(explanation.classes[i]), float(explanation.probabilities[i])) for i in order]
 
 
-def word_caption(word: Word) -> str:
-    """What a word adds to the decision value."""
-    return f"{word.contribution:+.3f}"
+def word_image(explanation: Explanation, word: Word) -> Example:
+    """A word at the place where it weighed most, and what it adds to the decision value."""
+    return Example(crop(explanation.image, word.boxes[0]), f"{word.contribution:+.3f}")
 
 
 def active_neurons(explanation: Explanation) -> list[ActiveNeuron]:

@@ -8,16 +8,10 @@ from pathlib import Path
 
 from midfea import __version__
 from midfea.evidence.explanation import Explanation, Word
-from midfea.explain.content import (
-    Example,
-    active_neurons,
-    headline,
-    probabilities,
-    sum_of_parts,
-    word_caption,
-)
+from midfea.explain import content
+from midfea.explain.content import Example
 from midfea.files import replacing
-from midfea.view.colours import crop, overlay, stage_drawings
+from midfea.view.colours import overlay, stage_drawings
 from midfea.view.markup import Part, bar, figure, page, text
 
 STYLE = Path(__file__).with_name("explain.css")
@@ -37,8 +31,8 @@ def write_page(
     examples: Sequence[Example] = (),
 ) -> None:
     """Write the explanation as one HTML file."""
-    name = title or headline(explanation)
-    rows = [(label, p, f"{p:.1%}") for label, p in probabilities(explanation, MAX_CLASSES)]
+    name = title or content.headline(explanation)
+    rows = [(label, p, f"{p:.1%}") for label, p in content.probabilities(explanation, MAX_CLASSES)]
     parts = "".join(part.markup() for part in _parts(explanation, examples))
     body = (
         f'<header class="card"><p class="over">midfea {__version__}</p><h1>{text(name)}</h1>'
@@ -50,16 +44,14 @@ def write_page(
 
 def _parts(explanation: Explanation, examples: Sequence[Example]) -> list[Part]:
     label = explanation.label
-    words_for, words_against = (
-        _words(explanation, words, css)
-        for words, css in ((explanation.words_for, "for"), (explanation.words_against, "against"))
-    )
+    words_for = _words(explanation, explanation.words_for, "for")
+    words_against = _words(explanation, explanation.words_against, "against")
     parts = [
         Part("evidence", f"Where the evidence for {label} lies", _where(explanation)),
         Part("words-for", f"Words for {label}", words_for, half=True),
         Part("words-against", f"Words against {label}", words_against, half=True),
     ]
-    if neurons := active_neurons(explanation):
+    if neurons := content.active_neurons(explanation):
         rows = [
             (f"{n.number}: {n.serves}", n.activation, f"{n.activation:.2f}, {n.contribution:+.3f}")
             for n in neurons
@@ -69,7 +61,7 @@ def _parts(explanation: Explanation, examples: Sequence[Example]) -> list[Part]:
     stages = (figure(pixels, caption) for caption, pixels in stage_drawings(explanation.maps))
     parts.append(Part("stages", "What the stages see", _strip(stages, "stages")))
     if examples:
-        nearest = (figure(example.image, example.caption) for example in examples)
+        nearest = (figure(*example) for example in examples)
         parts.append(Part("nearest", "The most similar training images", _strip(nearest, "nearest")))
     return parts
 
@@ -78,14 +70,15 @@ def _where(explanation: Explanation) -> str:
     coloured = figure(overlay(explanation.image, explanation.evidence), "evidence over the image")
     return (
         f'<div class="two">{figure(explanation.image, "the image as the model sees it")}'
-        f'<div>{coloured}{LEGEND}</div></div><p class="key">{text(sum_of_parts(explanation))}</p>'
+        f"<div>{coloured}{LEGEND}</div></div>"
+        f'<p class="key">{text(content.sum_of_parts(explanation))}</p>'
     )
 
 
 def _words(explanation: Explanation, words: Sequence[Word], css: str) -> str:
     if not words:
         return '<p class="key">None.</p>'
-    figures = (figure(crop(explanation.image, w.boxes[0]), word_caption(w)) for w in words)
+    figures = (figure(*content.word_image(explanation, word)) for word in words)
     return f'<p class="key">{WORDS}</p>{_strip(figures, f"words {css}")}'
 
 

@@ -1,4 +1,4 @@
-"""The images of a report: those with wrong predictions, and those behind each cell of the matrix."""
+"""The images of a report: wrong predictions, stage maps, and those behind each cell of the matrix."""
 
 from __future__ import annotations
 
@@ -10,11 +10,15 @@ from typing import Any
 
 import numpy as np
 
+from midfea.estimators.classifier import MidFeaClassifier
 from midfea.learning.predictions import Predictions
-from midfea.view.markup import image, text
+from midfea.progress import track
+from midfea.view.colours import stage_drawings
+from midfea.view.markup import figure, image, text
 
 MAX_THUMBNAIL_BYTES = 9_000_000  # of all thumbnails of a page; base64 makes 12 MB of them
 MAX_MISTAKES = 24
+MAX_SAMPLES = 6  # images whose stage maps are shown
 
 
 @dataclass(frozen=True)
@@ -50,7 +54,8 @@ def mistakes(predictions: Predictions, gallery: Gallery) -> str:
         label, predicted = predictions.labels[i], predictions.predicted[i]
         of_label, of_predicted = (predictions.probabilities[i, k] for k in (label, predicted))
         names = [text(predictions.classes[k]) for k in (label, predicted)]
-        thumbnail = image(_source(gallery.thumbnails[i]), f"{names[0]}, predicted as {names[1]}")
+        source = f"data:image/webp;base64,{_base64(gallery.thumbnails[i])}"
+        thumbnail = image(source, f"{names[0]}, predicted as {names[1]}")
         figures.append(
             f'<figure>{thumbnail}<figcaption>predicted <b class="wrong">{names[1]}</b> '
             f"{of_predicted:.0%}<br>labelled {names[0]} {of_label:.0%}<br>{text(gallery.names[i])}"
@@ -63,24 +68,45 @@ def mistakes(predictions: Predictions, gallery: Gallery) -> str:
     )
 
 
+def stage_maps(model: MidFeaClassifier, predictions: Predictions, images: Sequence[Any]) -> str:
+    """Images of different classes on their way through the stages."""
+    rows = []
+    chosen = samples(predictions)
+    for i in track(chosen, "stage maps", len(chosen)):
+        maps = model.feature_maps(images[i])
+        drawings = [(str(predictions.classes[predictions.labels[i]]), maps["image"])]
+        drawings += stage_drawings(maps)[1:]
+        cells = "".join(figure(pixels, caption) for caption, pixels in drawings)
+        rows.append(f'<div class="stages">{cells}</div>')
+    return (
+        "<p>The image as the model sees it; which filter responds where (in the colour of its frame "
+        "above, the brighter the stronger); what is left after pooling; the word at each place, one "
+        f"colour for each of the {len(model.codebook_)} words.</p>"
+        f'<div class="rows">{"".join(rows)}</div>'
+    )
+
+
+def samples(predictions: Predictions) -> list[int]:
+    """A correct image of each of some classes, spread over all of them."""
+    correct = np.flatnonzero(predictions.correct)
+    firsts = correct[np.unique(predictions.labels[correct], return_index=True)[1]]
+    spread = np.linspace(0, len(firsts) - 1, min(MAX_SAMPLES, len(firsts)))
+    return firsts[spread.astype(int)].tolist()
+
+
 def script_data(predictions: Predictions, gallery: Gallery) -> str:
     """The images behind every cell of the confusion matrix, for the script: each thumbnail once."""
     chosen = chosen_images(predictions, [len(thumbnail) for thumbnail in gallery.thumbnails])
     cells: dict[str, list[int]] = {}
     for number, i in enumerate(chosen):
         cells.setdefault(f"{predictions.labels[i]}-{predictions.predicted[i]}", []).append(number)
-    counts = predictions.confusion
+    counts, confidence = predictions.confusion, predictions.confidence.tolist()
     data = {
         "classes": [str(name) for name in predictions.classes],
         "counts": {f"{i}-{j}": int(counts[i, j]) for i, j in np.argwhere(counts)},
         "cells": cells,
         "images": [
-            [
-                base64.b64encode(gallery.thumbnails[i]).decode(),
-                gallery.names[i],
-                round(float(predictions.confidence[i]), 3),
-            ]
-            for i in chosen
+            (_base64(gallery.thumbnails[i]), gallery.names[i], round(confidence[i], 3)) for i in chosen
         ],
     }
     safe = json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
@@ -105,5 +131,5 @@ def chosen_images(
     return sorted(int(i) for i in order[spent <= max_bytes])
 
 
-def _source(file: bytes) -> str:
-    return f"data:image/webp;base64,{base64.b64encode(file).decode()}"
+def _base64(file: bytes) -> str:
+    return base64.b64encode(file).decode()

@@ -1,24 +1,35 @@
-"""The page of the report: its parts in order, and the file."""
+"""The page of the report: its parts in order, how the result came about, and the file."""
 
 from __future__ import annotations
 
 import os
+import platform
+import shlex
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
+from importlib.metadata import version
 from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, Any
 
 from midfea import __version__
+from midfea.estimators.classifier import MidFeaClassifier
 from midfea.files import replacing
 from midfea.learning.curve import LearningCurve
+from midfea.learning.interval import Interval
 from midfea.learning.predictions import Predictions
-from midfea.report import inside as inside_parts
-from midfea.report.facts import Facts, command_line, milliseconds_per_image, versions
-from midfea.report.gallery import Gallery, mistakes, script_data
-from midfea.report.inside import Classifier, Inside
-from midfea.view import charts, confusion
-from midfea.view import inside as inside_view
+from midfea.report.gallery import Gallery, mistakes, script_data, stage_maps
+from midfea.view import charts, confusion, inside
 from midfea.view.markup import Part, facts, page, static, text
 
+if TYPE_CHECKING:
+    from midfea.export.runtime import Predictor
+
 FOLDER = Path(__file__).parent
+N_TIMED_IMAGES = 15
 DIALOG = (
     '<dialog id="images" aria-labelledby="images-title"><div class="top"><h2 id="images-title"></h2>'
     '<button type="button" id="images-close">Close</button></div><p id="images-note"></p>'
@@ -26,9 +37,29 @@ DIALOG = (
 )
 
 
+@dataclass(frozen=True)
+class Facts:
+    """What a report says beside the predictions themselves.
+
+    title : of the page
+    interval : the accuracy and its interval
+    how : a sentence on how the accuracy was measured
+    learned : training images and time; empty if not known
+    seed : of the command; None if it has none
+    others : accuracies of other methods on the same images, by name
+    """
+
+    title: str
+    interval: Interval
+    how: str
+    learned: str = ""
+    seed: int | None = None
+    others: dict[str, float] = field(default_factory=dict)
+
+
 def write_report(
     path: str | os.PathLike[str],
-    classifier: Classifier,
+    classifier: Predictor,
     predictions: Predictions,
     gallery: Gallery,
     about: Facts,
@@ -38,13 +69,14 @@ def write_report(
 
     Parameters
     ----------
+    classifier : the inside of a `MidFeaClassifier` is shown, that of others is not known
     predictions : for images that the classifier, or one like it, did not learn from
     gallery : those images, in the same order
     curve : of the training images, if they are at hand
     """
-    inside = Inside.of(classifier)
-    parts = _parts(inside, predictions, gallery, curve)
-    parts.append(Part("how", "How this was made", _made(inside, about)))
+    model = classifier if isinstance(classifier, MidFeaClassifier) else None
+    parts = _parts(model, predictions, gallery, curve)
+    parts.append(Part("how", "How this was made", _made(model, about)))
     links = "".join(f'<a href="#{part.name}">{text(part.title)}</a>' for part in parts)
     body = (
         f'<header class="card"><p class="over">midfea report</p><h1>{text(about.title)}</h1>'
@@ -61,7 +93,10 @@ def write_report(
 
 
 def _parts(
-    inside: Inside | None, predictions: Predictions, gallery: Gallery, curve: LearningCurve | None
+    model: MidFeaClassifier | None,
+    predictions: Predictions,
+    gallery: Gallery,
+    curve: LearningCurve | None,
 ) -> list[Part]:
     parts = [
         Part("confusion", "Confusion matrix", confusion.matrix(predictions)),
@@ -70,22 +105,22 @@ def _parts(
         Part("mistakes", "Confident mistakes", mistakes(predictions, gallery)),
     ]
     if curve is not None:
-        alone = inside is None or inside.features_only
+        alone = model is None or (model.ns_layer_ is None and model.network_ is None)
         note = "" if alone else "The curve is that of the SVM on the features alone."
         body = charts.learning_curve(curve, note)
         parts.append(Part("curve", "Would more images help?", body, half=True))
-    if inside is not None:
-        body = inside_view.filters(inside.filters)
+    if model is not None:
+        body = inside.filters(model.filters_)
         parts.append(Part("filters", "Filters", body, half=curve is not None))
-        body = inside_parts.stage_maps(inside, predictions, gallery.images)
+        body = stage_maps(model, predictions, gallery.images)
         parts.append(Part("stages", "What the stages see", body))
-        if inside.class_responses is not None:
-            body = inside_view.neurons(inside.class_responses, predictions.classes)
+        if model.ns_layer_ is not None:
+            body = inside.neurons(model.ns_layer_.class_responses, predictions.classes)
             parts.append(Part("neurons", "Neurons by class", body))
     return parts
 
 
-def _headline(classifier: Classifier, predictions: Predictions, gallery: Gallery, about: Facts) -> str:
+def _headline(classifier: Predictor, predictions: Predictions, gallery: Gallery, about: Facts) -> str:
     n_images = len(predictions.labels)
     if not n_images:
         return "<p>The accuracy is not known: no image could be used for validation.</p>"
@@ -99,23 +134,47 @@ def _headline(classifier: Classifier, predictions: Predictions, gallery: Gallery
     return f"{charts.headline(about.interval)}<p>{text(about.how)}</p>{facts(tiles.items(), 'tiles')}"
 
 
-def _made(inside: Inside | None, about: Facts) -> str:
-    rows = {"Command": command_line()}
+def _made(model: MidFeaClassifier | None, about: Facts) -> str:
+    rows = {"Command": _command_line()}
     if about.learned:
         rows["Learned from"] = about.learned
     if about.seed is not None:
         rows["Seed"] = str(about.seed)
-    rows["Versions"] = ", ".join(f"{name} {number}" for name, number in versions().items())
+    rows["Versions"] = ", ".join(f"{name} {number}" for name, number in _versions().items())
     rows["Time for an image"] = (
         "median over single images, already read and reduced, on the machine that made this report"
     )
-    if inside is None:
+    if model is None:
         return facts(rows.items(), "made")
     settings = "".join(
         f'<tr><th scope="row">{text(name)}</th><td>{text(value)}</td></tr>'
-        for name, value in sorted(inside.settings.items())
+        for name, value in sorted(model.settings_.items())
     )
     return (
         f"{facts(rows.items(), 'made')}<details><summary>All settings</summary>"
         f'<div class="scroll"><table class="plain">{settings}</table></div></details>'
     )
+
+
+def _command_line() -> str:
+    """What the user typed, as a shell would take it."""
+    program = Path(sys.argv[0]).name
+    name = "midfea" if program in ("-c", "__main__.py") else program
+    return shlex.join([name, *sys.argv[1:]])
+
+
+def _versions() -> dict[str, str]:
+    """Of everything that the numbers depend on."""
+    numbers = {"midfea": __version__, "Python": platform.python_version()}
+    numbers |= {name: version(name) for name in ("numpy", "scipy", "scikit-learn", "numba", "pillow")}
+    return numbers | {"system": f"{platform.system()} {platform.machine()}"}
+
+
+def milliseconds_per_image(classifier: Predictor, images: Sequence[Any]) -> float:
+    """The median time of a prediction, each image given alone; the first one does not count."""
+    times = []
+    for image in [images[0], *images[:N_TIMED_IMAGES]]:
+        begun = time.perf_counter()
+        classifier.predict_proba([image])
+        times.append(1e3 * (time.perf_counter() - begun))
+    return median(times[1:])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import platform
 import secrets
 import socket
 from pathlib import Path
@@ -10,20 +12,20 @@ import python_multipart  # noqa: F401 - missing, it would be named only at the f
 import uvicorn
 
 from midfea.serve.api.app import ROUTERS, create_app
-from midfea.serve.api.body import BodyRules
 from midfea.serve.api.current import CurrentModel
-from midfea.serve.api.guard import Guard
+from midfea.serve.api.guard import Guard, in_brackets
 from midfea.serve.api.transfer import MODEL_FILE
 from midfea.serve.store.files import file_id
-from midfea.serve.store.memory import give_back_large_blocks
 from midfea.serve.store.workspace import Workspace
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of malloc.h
+LARGE_BLOCK_BYTES = 128 * 1024
 
 
 def run(folder: Path, host: str, port: int, model: Path | None = None) -> None:
     """Serve a workspace until Ctrl-C; the address is printed when it can be opened."""
-    give_back_large_blocks()
+    _give_back_large_blocks()
     listening = _listen(host, port)
     port = listening.getsockname()[1]
     token = None if host in LOOPBACK else secrets.token_urlsafe(16)
@@ -32,7 +34,7 @@ def run(folder: Path, host: str, port: int, model: Path | None = None) -> None:
     current = CurrentModel(workspace)
     if model is not None:
         _open(current, model)
-    app = Guard(create_app(workspace, current), BodyRules(ROUTERS), host, port, token)
+    app = Guard(create_app(workspace, current), ROUTERS, host, port, token)
     config = uvicorn.Config(
         app,
         log_level="warning",
@@ -41,8 +43,7 @@ def run(folder: Path, host: str, port: int, model: Path | None = None) -> None:
         proxy_headers=False,
         timeout_graceful_shutdown=3,
     )
-    name = host if host not in ("0.0.0.0", "::") else socket.gethostname()
-    name = f"[{name}]" if ":" in name else name
+    name = in_brackets(host if host not in ("0.0.0.0", "::") else socket.gethostname())
     print(f"Workspace: {workspace.root}")
     print(f"Open http://{name}:{port}/{f'?token={token}' if token else ''}", flush=True)
     try:
@@ -79,3 +80,15 @@ def _listen(host: str, port: int) -> socket.socket:
             f"cannot listen on {host}, port {port}: {error.strerror}; choose another with --port"
         ) from None
     return listening
+
+
+def _give_back_large_blocks() -> None:
+    """Let glibc map each large block by itself, and unmap it when it is freed.
+
+    Left alone, it learns from the first freed image that blocks of that size are usual, and takes them
+    from its heaps from then on, which grow with every gap that small objects leave between them.
+    """
+    if platform.libc_ver()[0] == "glibc":
+        libc = ctypes.CDLL(None)
+        libc.mallopt(M_MMAP_THRESHOLD, LARGE_BLOCK_BYTES)
+        libc.mallopt(M_TRIM_THRESHOLD, LARGE_BLOCK_BYTES)

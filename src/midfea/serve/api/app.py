@@ -9,20 +9,19 @@ from fastapi import FastAPI
 from fastapi.responses import HTMLResponse
 
 from midfea import __version__
-from midfea.serve.api import classes, classify, images, inspect, state, train, transfer
-from midfea.serve.api.api_page import api_page
+from midfea.serve.api import classify, inspect, state, teach, transfer
 from midfea.serve.api.current import CurrentModel
 from midfea.serve.api.failures import answer_failures
-from midfea.serve.api.page_files import PageFiles
+from midfea.serve.api.pages import PageFiles, api_page
 from midfea.serve.api.services import Services
 from midfea.serve.store.workspace import Workspace
 
-ROUTERS = tuple(module.router for module in (state, classes, images, train, classify, inspect, transfer))
+ROUTERS = tuple(module.router for module in (state, teach, classify, inspect, transfer))
 
 
 def create_app(workspace: Workspace, current: CurrentModel | None = None) -> FastAPI:
     """The application for one workspace, without the guard."""
-    services = Services.start(workspace, current or CurrentModel(workspace))
+    services = Services(workspace, current or CurrentModel(workspace))
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeVar
+from itertools import chain
+from typing import Any, TypeVar
 
 from fastapi import APIRouter
 
@@ -36,24 +36,9 @@ def form_body(max_bytes: int, optional: bool = False) -> BodyRule:
     return BodyRule("multipart/form-data", max_bytes, optional)
 
 
-class _RouteRule(NamedTuple):
-    methods: frozenset[str]
-    path: re.Pattern[str]
-    rule: BodyRule
-
-
-class BodyRules:
-    """The rules of all routes."""
-
-    def __init__(self, routers: Iterable[APIRouter]) -> None:
-        self._rules = [
-            _RouteRule(frozenset(route.methods), route.path_regex, getattr(route.endpoint, RULE))
-            for router in routers
-            for route in router.routes
-            if hasattr(route.endpoint, RULE)
-        ]
-
-    def find(self, method: str, path: str) -> BodyRule:
-        """The rule of a request; that of JSON if its route declares none."""
-        rules = (each.rule for each in self._rules if method in each.methods and each.path.match(path))
-        return next(rules, JSON_BODY)
+def body_rule(routers: Iterable[APIRouter], method: str, path: str) -> BodyRule:
+    """The rule of a request; that of JSON if its route declares none."""
+    for route in chain.from_iterable(router.routes for router in routers):
+        if method in route.methods and route.path_regex.match(path):
+            return getattr(route.endpoint, RULE, JSON_BODY)
+    return JSON_BODY

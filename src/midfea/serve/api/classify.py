@@ -12,7 +12,7 @@ from fastapi import APIRouter, File, Query, UploadFile
 from numpy.typing import NDArray
 
 from midfea.evidence import Explanation, Word
-from midfea.explain.content import active_neurons, sum_of_parts, word_caption
+from midfea.explain.content import active_neurons, sum_of_parts, word_image
 from midfea.pictures.images import Images
 from midfea.pictures.mosaic import data_uri
 from midfea.pictures.picture import Picture
@@ -21,9 +21,10 @@ from midfea.serve.api.body import MEGABYTE, form_body
 from midfea.serve.api.current import LoadedModel
 from midfea.serve.api.services import Services, ServicesDep
 from midfea.serve.errors import Missing, Refused
+from midfea.serve.store.decoding import decode_pixels
 from midfea.serve.store.workspace import Workspace
 from midfea.serve.training.features import KeptFeatures
-from midfea.view.colours import crop, overlay, stage_drawings
+from midfea.view.colours import overlay, stage_drawings
 
 router = APIRouter(tags=["classify"])
 IMAGE = form_body(64 * MEGABYTE, optional=True)  # instead, `id` may name an image of the workspace
@@ -41,7 +42,8 @@ async def classify(
     services: ServicesDep, file: ImageFile = None, id: str | None = None, explain: bool = False
 ) -> Json:
     """What the model predicts for an image that is sent, or for one of the workspace."""
-    return await _answered(services, file, id, partial(_prediction, explain=explain))
+    answer = partial(_prediction, explain=explain)
+    return await services.run("answer", _answer, services, file, id, answer)
 
 
 @router.post("/api/explain")
@@ -53,15 +55,8 @@ async def explain(
     label: Annotated[str | None, Query(alias="class")] = None,
 ) -> Json:
     """Evidence, words, neurons, stages and similar images for a class, or for the predicted one."""
-    return await _answered(services, file, id, partial(_explanation, services.workspace, label))
-
-
-async def _answered(services: Services, file: UploadFile | None, id: str | None, answer: Answer) -> Json:
-    try:
-        return await services.run("answer", _answer, services, file, id, answer)
-    finally:
-        if file is not None:
-            await file.close()
+    answer = partial(_explanation, services.workspace, label)
+    return await services.run("answer", _answer, services, file, id, answer)
 
 
 def _answer(services: Services, file: UploadFile | None, id: str | None, answer: Answer) -> Json:
@@ -69,9 +64,9 @@ def _answer(services: Services, file: UploadFile | None, id: str | None, answer:
     extractor, workspace = services.current.need().model.extractor_, services.workspace
     if file is not None and id is None:
         with workspace.incoming.receive(file.file, durable=False) as received:
-            pixels = workspace.decoder.pixels(received.path)
+            pixels = decode_pixels(received.path)
     elif id is not None and file is None:
-        pixels = workspace.decoder.pixels(workspace.images.path(workspace.images.find(id)))
+        pixels = decode_pixels(workspace.images.path(workspace.images.find(id)))
     else:
         raise Refused("send an image as “file”, or name one of the workspace by its id")
     try:
@@ -129,11 +124,12 @@ def _explanation(workspace: Workspace, label: str | None, loaded: LoadedModel, i
 
 
 def _word(explanation: Explanation, word: Word) -> Json:
+    pixels, caption = word_image(explanation, word)
     return {
         "word": word.word,
         "contribution": round(word.contribution, 6),
-        "caption": word_caption(word),
-        "image": data_uri(crop(explanation.image, word.boxes[0])),
+        "caption": caption,
+        "image": data_uri(pixels),
     }
 
 
@@ -155,11 +151,10 @@ def _nearest(workspace: Workspace, loaded: LoadedModel, features: NDArray[np.flo
     if not loaded.record.chain:
         return []
     known = KeptFeatures(workspace.features_folder, loaded.record.chain)
-    rows = []
-    for id, distance in known.nearest(features, loaded.record.ids, N_NEAREST):
-        try:
-            image = workspace.images.find(id)
-        except Missing:
-            continue
-        rows.append({"id": id, "class": image.label, "name": image.name, "distance": round(distance, 4)})
-    return rows
+    nearest = known.nearest(features, loaded.record.ids, N_NEAREST)
+    images = workspace.images.present(id for id, _ in nearest)
+    return [
+        {"id": id, "class": images[id].label, "name": images[id].name, "distance": round(distance, 4)}
+        for id, distance in nearest
+        if id in images
+    ]

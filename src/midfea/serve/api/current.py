@@ -15,9 +15,9 @@ from midfea.learning.validation import Validation
 from midfea.model_file import ModelFileError
 from midfea.serve.errors import Clash, Refused
 from midfea.serve.store.files import Signature, file_id
+from midfea.serve.store.model_file import load_classifier
 from midfea.serve.store.names import file_name
 from midfea.serve.store.workspace import Workspace
-from midfea.serve.training.model_loading import load_classifier
 from midfea.serve.training.record import TrainingRecord
 
 NO_MODEL = "there is no model yet: train one, or open one"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 import io
+import os
 import subprocess
 import sys
 import zipfile
@@ -16,11 +17,27 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from fastapi.responses import StreamingResponse
+
 from midfea.serve.api.current import CurrentModel, needs_record
-from midfea.serve.api.files import CHUNK_BYTES
-from midfea.serve.errors import Clash, Missing, Refused
+from midfea.serve.errors import Clash, Refused
+from midfea.serve.store.model_file import load_classifier
 from midfea.serve.store.workspace import Workspace
-from midfea.serve.training.model_loading import load_classifier
+
+CHUNK_BYTES = 1 << 20
+
+
+def file_response(path: Path, media_type: str) -> StreamingResponse:
+    """A file as it is now, whatever replaces it while it is sent."""
+    file = path.open("rb")
+
+    def chunks() -> Iterator[bytes]:
+        with file:
+            while chunk := file.read(CHUNK_BYTES):
+                yield chunk
+
+    size = os.fstat(file.fileno()).st_size
+    return StreamingResponse(chunks(), media_type=media_type, headers={"content-length": str(size)})
 
 
 class _Pipe(io.RawIOBase):
@@ -48,9 +65,7 @@ def zip_chunks(workspace: Workspace) -> Iterator[bytes]:
     pipe = _Pipe()
     with zipfile.ZipFile(pipe, "w", zipfile.ZIP_STORED) as archive:
         for count in workspace.images.classes():
-            folder = zipfile.ZipInfo(f"{count.name}/")
-            folder.external_attr = (0o40755 << 16) | 0x10
-            archive.writestr(folder, b"")
+            archive.mkdir(count.name, 0o755)
         for image in workspace.images.all():
             try:
                 path = workspace.images.path(image)
@@ -103,16 +118,12 @@ def write_report_file(workspace: Workspace, target: Path) -> None:
 
     loaded = CurrentModel(workspace).need()
     model, record, validation = loaded.model, needs_record(loaded), loaded.validation
-    rows_by_path = {}
-    for row, i in enumerate([] if validation is None else validation.indices):
-        try:
-            image = workspace.images.find(record.ids[i])
-        except Missing:
-            continue  # removed since
-        rows_by_path[workspace.images.path(image)] = row
-    photos, _ = read_photos(
-        list(rows_by_path), model.settings_["max_side"], model.min_side, thumbnails=True
-    )
+    ids = [] if validation is None else [record.ids[i] for i in validation.indices]
+    present = workspace.images.present(ids)
+    rows_by_path = {
+        workspace.images.path(present[id]): row for row, id in enumerate(ids) if id in present
+    }
+    photos, _ = read_photos(list(rows_by_path), model.max_side, model.min_side, thumbnails=True)
     if not photos or validation is None:
         raise Clash("there are no validation images to report on: add images, and train again")
     rows = [rows_by_path[photo.path] for photo in photos]

@@ -20,40 +20,40 @@ MESSAGES = {
 NOT_WRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM)
 
 
+def failure(status: int, message: str) -> JSONResponse:
+    """The answer to a request that failed."""
+    return JSONResponse({"error": message}, status)
+
+
 def answer_failures(app: FastAPI) -> None:
     """Let the application answer failures in this form."""
 
-    def answer(status: int, message: str) -> JSONResponse:
-        return JSONResponse({"error": message}, status)
+    async def answer(_: Any, error: Exception) -> JSONResponse:
+        return failure(*_status_and_message(error))
 
-    @app.exception_handler(Refused)
-    async def refused(_: Any, error: Refused) -> JSONResponse:
-        status = 409 if isinstance(error, Clash) else 404 if isinstance(error, Missing) else 422
-        return answer(status, str(error))
+    for kind in (Refused, HTTPException, RequestValidationError, OSError, Exception):
+        app.add_exception_handler(kind, answer)
 
-    @app.exception_handler(HTTPException)
-    async def failed(_: Any, error: HTTPException) -> JSONResponse:
-        message = MESSAGES.get(error.status_code, str(error.detail))
-        if str(error.detail).startswith("Too many"):  # files or fields of one form
-            message = f"{error.detail} Send fewer at once."
-        return answer(error.status_code, message)
 
-    @app.exception_handler(RequestValidationError)
-    async def invalid(_: Any, error: RequestValidationError) -> JSONResponse:
-        problems = []
-        for problem in error.errors():
-            where = ".".join(str(part) for part in problem["loc"][1:])
-            problems.append(f"{where}: {problem['msg']}" if where else str(problem["msg"]))
-        return answer(422, "; ".join(problems)[:500] or MESSAGES[400])
-
-    @app.exception_handler(OSError)
-    async def disk(_: Any, error: OSError) -> JSONResponse:
-        if isinstance(error, FileNotFoundError):
-            return answer(404, "the file is gone: it was moved or removed meanwhile")
-        if error.errno in NOT_WRITABLE:
-            return answer(507, f"the workspace cannot be written: {error.strerror}")
-        return answer(500, f"the workspace cannot be read or written: {error.strerror or error}")
-
-    @app.exception_handler(Exception)
-    async def unexpected(_: Any, error: Exception) -> JSONResponse:
-        return answer(500, f"something went wrong that should not ({type(error).__name__}): try again")
+def _status_and_message(error: Any) -> tuple[int, str]:
+    match error:
+        case Refused():
+            status = 409 if isinstance(error, Clash) else 404 if isinstance(error, Missing) else 422
+            return status, str(error)
+        case HTTPException(detail=detail) if str(detail).startswith("Too many"):  # parts of a form
+            return error.status_code, f"{detail} Send fewer at once."
+        case HTTPException():
+            return error.status_code, MESSAGES.get(error.status_code, str(error.detail))
+        case RequestValidationError():
+            problems = []
+            for problem in error.errors():
+                where = ".".join(str(part) for part in problem["loc"][1:])
+                problems.append(f"{where}: {problem['msg']}" if where else str(problem["msg"]))
+            return 422, "; ".join(problems)[:500] or MESSAGES[400]
+        case FileNotFoundError():
+            return 404, "the file is gone: it was moved or removed meanwhile"
+        case OSError(errno=number) if number in NOT_WRITABLE:
+            return 507, f"the workspace cannot be written: {error.strerror}"
+        case OSError():
+            return 500, f"the workspace cannot be read or written: {error.strerror or error}"
+    return 500, f"something went wrong that should not ({type(error).__name__}): try again"

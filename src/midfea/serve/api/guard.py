@@ -11,18 +11,20 @@ from __future__ import annotations
 import asyncio
 import hmac
 import ipaddress
-import json
 import socket
 import time
+from collections.abc import Iterable
 from contextlib import nullcontext
 from http.cookies import CookieError, SimpleCookie
-from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
-from starlette.datastructures import Headers
+from fastapi import APIRouter
+from fastapi.responses import Response
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from midfea.serve.api.body import JSON_BODY, MEGABYTE, BodyRule, BodyRules
+from midfea.serve.api.body import JSON_BODY, MEGABYTE, BodyRule, body_rule
+from midfea.serve.api.failures import failure
 
 SMALL_BODY_BYTES = MEGABYTE
 N_LARGE_BODIES = 8  # at once; others wait unread, so that many do not fill the memory
@@ -43,12 +45,15 @@ HEADERS = {
 
 
 class Guard:
-    """ASGI middleware. `host` and `port` are listened on; no `token` means this machine only."""
+    """ASGI middleware around an application with these routers.
+
+    `host` and `port` are listened on; no `token` means this machine only.
+    """
 
     def __init__(
-        self, app: ASGIApp, rules: BodyRules, host: str, port: int, token: str | None = None
+        self, app: ASGIApp, routers: Iterable[APIRouter], host: str, port: int, token: str | None
     ) -> None:
-        self.app, self.rules, self.host, self.port, self.token = app, rules, host, port, token
+        self.app, self.routers, self.host, self.port, self.token = app, routers, host, port, token
         self._large_bodies = asyncio.Semaphore(N_LARGE_BODIES)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -59,26 +64,26 @@ class Guard:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        request = Headers(scope=scope)
-        refusal = self._foreign(scope, request)
-        if refusal is not None:
-            await _answer(_with_headers(send), 403, refusal)
+        request, send = Headers(scope=scope), _with_headers(send)
+        foreign = self._foreign(scope, request)
+        if foreign is not None:
+            await failure(403, foreign)(scope, receive, send)
             return
         if self.token is not None and not self._has_token(request):
-            await self._ask_for_token(scope, _with_headers(send))
+            await self._ask_for_token(scope)(scope, receive, send)
             return
-        rule = self.rules.find(scope["method"], scope["path"])
+        rule = body_rule(self.routers, scope["method"], scope["path"])
         wrong_type = _wrong_type(rule, scope, request)
         if wrong_type is not None:
             await _drain(receive)
-            await _answer(_with_headers(send), 415, wrong_type)
+            await failure(415, wrong_type)(scope, receive, send)
             return
         # A form route without a form has no body, or is asked for by a method that needs none.
         is_form = request.get("content-type", "").startswith("multipart/")
         limit = rule.max_bytes if is_form else JSON_BODY.max_bytes
         sent = request.get("content-length", "0")
         length = int(sent) if sent.isdecimal() else 0
-        body = _Body(receive, _with_headers(send), limit)
+        body = _Body(scope, receive, send, limit)
         if length > limit:
             await body.refuse()
             return
@@ -101,10 +106,10 @@ class Guard:
                 "midfea serve printed"
             )
         origin = request.get("origin")
-        if origin is not None and urlsplit(origin)[:2] != ("http", host.lower()):
-            return "a page of another website must not use this server: open it by its own address"
+        other_origin = origin is not None and urlsplit(origin)[:2] != ("http", host.lower())
+        other_site = request.get("sec-fetch-site", "none") not in ("none", "same-origin")
         visit = request.get("sec-fetch-mode") == "navigate" and scope["method"] == "GET"
-        if request.get("sec-fetch-site", "none") not in ("none", "same-origin") and not visit:
+        if other_origin or (other_site and not visit):
             return "a page of another website must not use this server: open it by its own address"
         return None
 
@@ -114,13 +119,11 @@ class Guard:
             name, port = host.lower(), "80"
         if int(port) != self.port:
             return False
-        if name in LOOPBACK or name == _in_brackets(self.host.lower()):
+        if name in LOOPBACK or name == in_brackets(self.host.lower()):
             return True
         if self.host not in ("0.0.0.0", "::"):
             return False
-        own = (
-            socket.gethostname().lower()
-        )  # listening everywhere: by number, or by this machine's own name
+        own = socket.gethostname().lower()  # listening everywhere: by number, or by its own name
         return _is_address(name.strip("[]")) or name in (own, f"{own}.local", socket.getfqdn().lower())
 
     # -- token ------------------------------------------------------------------------------------
@@ -142,36 +145,24 @@ class Guard:
     def _is_token(self, sent: str) -> bool:
         return hmac.compare_digest(sent.encode(), (self.token or "").encode())
 
-    async def _ask_for_token(self, scope: Scope, send: Send) -> None:
+    def _ask_for_token(self, scope: Scope) -> Response:
         """For a valid `?token=` a cookie and the same address without the token, else a refusal."""
         query = parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True)
         sent = query.pop("token", [""])[-1]
         if scope["method"] != "GET" or not self._is_token(sent):
-            await _answer(
-                send, 401, "a token is needed: open the whole address that midfea serve printed"
-            )
-            return
+            return failure(401, "a token is needed: open the whole address that midfea serve printed")
         rest = urlencode(query, doseq=True)
         target = "/" + scope["path"].lstrip("/") + (f"?{rest}" if rest else "")
         cookie = f"{self._cookie}={self.token}; HttpOnly; SameSite=Strict; Path=/; Max-Age=31536000"
-        await send(
-            {
-                "type": "http.response.start",
-                "status": 303,
-                "headers": [
-                    (b"location", target.encode("ascii", "ignore")),
-                    (b"set-cookie", cookie.encode()),
-                ],
-            }
-        )
-        await send({"type": "http.response.body", "body": b""})
+        location = target.encode("ascii", "ignore").decode()
+        return Response(status_code=303, headers={"location": location, "set-cookie": cookie})
 
 
 class _Body:
     """The body as it arrives, counted; beyond the limit it ends, and the request is refused."""
 
-    def __init__(self, receive: Receive, send: Send, limit: int) -> None:
-        self._receive, self._send, self.limit = receive, send, limit
+    def __init__(self, scope: Scope, receive: Receive, send: Send, limit: int) -> None:
+        self._scope, self._receive, self._send, self.limit = scope, receive, send, limit
         self.too_large, self._size, self._answered = False, 0, False
 
     async def receive(self) -> Message:
@@ -195,7 +186,8 @@ class _Body:
             return
         await _drain(self._receive)
         size = f"{self.limit // MEGABYTE} MB" if self.limit >= MEGABYTE else f"{self.limit // 1000} kB"
-        await _answer(self._send, 413, f"too much at once: at most {size} in one request")
+        answer = failure(413, f"too much at once: at most {size} in one request")
+        await answer(self._scope, self._receive, self._send)
 
 
 def _wrong_type(rule: BodyRule, scope: Scope, request: Headers) -> str | None:
@@ -219,7 +211,8 @@ def _is_address(text: str) -> bool:
     return True
 
 
-def _in_brackets(host: str) -> str:
+def in_brackets(host: str) -> str:
+    """A host as it stands in an address: numbers of IPv6 have colons of their own."""
     return f"[{host}]" if ":" in host else host
 
 
@@ -236,19 +229,9 @@ async def _drain(receive: Receive) -> None:
 def _with_headers(send: Send) -> Send:
     async def sending(message: Message) -> None:
         if message["type"] == "http.response.start":
-            present = {name.lower() for name, _ in message.get("headers", [])}
-            added = [(k.encode(), v.encode()) for k, v in HEADERS.items() if k.encode() not in present]
-            message = {**message, "headers": [*message.get("headers", []), *added]}
+            headers = MutableHeaders(scope=message)
+            for name, value in HEADERS.items():
+                headers.setdefault(name, value)
         await send(message)
 
     return sending
-
-
-async def _answer(send: Send, status: int, message: str) -> None:
-    body = json.dumps({"error": message}).encode()
-    headers: list[Any] = [
-        (b"content-type", b"application/json"),
-        (b"content-length", str(len(body)).encode()),
-    ]
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})

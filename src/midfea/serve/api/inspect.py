@@ -14,11 +14,11 @@ from fastapi import APIRouter
 
 from midfea.learning.predictions import Predictions
 from midfea.serve.api.current import LoadedModel, needs_record
-from midfea.serve.api.images import ClassQuery, Limit, Offset
 from midfea.serve.api.services import Services, ServicesDep
 from midfea.serve.api.state import accuracy_json
-from midfea.serve.errors import Clash, Missing
-from midfea.serve.store.workspace import Workspace
+from midfea.serve.api.teach import ClassQuery, Limit, Offset
+from midfea.serve.errors import Clash
+from midfea.serve.store.images import StoredImage
 from midfea.view import charts, confusion, inside
 
 router = APIRouter(prefix="/api/inspect", tags=["inspect"])
@@ -41,58 +41,47 @@ async def inspect_cell(
     """The images behind a cell of the confusion matrix, the most confident first."""
 
     def read() -> Json:
-        inspected = _inspected(services.workspace, _refreshed(services))
+        inspected = _inspected(services)
         rows = inspected.predictions.cell(label, predicted)
         page = rows[offset : offset + limit]
-        return {
-            "total": len(rows),
-            "images": [_image(services.workspace, inspected, int(i)) for i in page],
-        }
+        return {"total": len(rows), "images": [_image(inspected, int(i)) for i in page]}
 
     return await services.run("read", read)
 
 
-def _refreshed(services: Services) -> LoadedModel:
-    services.workspace.watch.refresh()
-    return services.current.need()
-
-
 class Inspected(NamedTuple):
-    """Predictions for validation images with the labels of now, and the images' ids."""
+    """The model; its predictions for validation images with the labels of now; those images."""
 
+    loaded: LoadedModel
     predictions: Predictions
-    ids: list[str]
+    images: list[StoredImage]
 
 
-def _inspected(workspace: Workspace, loaded: LoadedModel) -> Inspected:
+def _inspected(services: Services) -> Inspected:
+    services.workspace.watch.refresh()
+    loaded = services.current.need()
     record, validation = needs_record(loaded), loaded.validation
     if validation is None:
         raise Clash("no image could be held out for validation: add images, and train again")
     classes = loaded.model.classes_.astype(str)
-    ids, labels, rows = [], [], []
-    for row, i in enumerate(validation.indices):
-        try:
-            label = workspace.images.find(record.ids[i]).label
-        except Missing:
-            continue
-        if label in classes:
-            ids.append(record.ids[i])
-            labels.append(label)
-            rows.append(row)
+    ids = [record.ids[i] for i in validation.indices]
+    present = services.workspace.images.present(ids)
+    rows = [row for row, id in enumerate(ids) if id in present and present[id].label in classes]
+    images = [present[ids[row]] for row in rows]
+    labels = np.array([image.label for image in images], dtype=str)
     predictions = Predictions(
         classes,
-        np.searchsorted(classes, np.array(labels, dtype=str)),
+        np.searchsorted(classes, labels),
         validation.predicted[rows],
         validation.probabilities[rows],
     )
-    return Inspected(predictions, ids)
+    return Inspected(loaded, predictions, images)
 
 
 def _overview(services: Services) -> Json:
     """The numbers, and `parts` of the page as HTML."""
-    workspace, loaded = services.workspace, _refreshed(services)
-    inspected, curve = _inspected(workspace, loaded), needs_record(loaded).curve
-    predictions = inspected.predictions
+    inspected = _inspected(services)
+    loaded, predictions, curve = inspected.loaded, inspected.predictions, inspected.loaded.record.curve
     classes = predictions.classes.tolist()
     layer = loaded.model.ns_layer_
     responses = None if layer is None else layer.class_responses
@@ -110,9 +99,7 @@ def _overview(services: Services) -> Json:
         "classes": classes,
         "confusion": predictions.confusion.tolist(),
         "accuracy": accuracy_json(loaded),
-        "suspicious": [
-            _image(workspace, inspected, int(i)) for i in predictions.mistakes()[:N_SUSPICIOUS]
-        ],
+        "suspicious": [_image(inspected, int(i)) for i in predictions.mistakes()[:N_SUSPICIOUS]],
         "pairs": [
             {
                 "class": classes[pair.label],
@@ -140,12 +127,12 @@ def _overview(services: Services) -> Json:
     }
 
 
-def _image(workspace: Workspace, inspected: Inspected, i: int) -> Json:
-    predictions, id = inspected.predictions, inspected.ids[i]
+def _image(inspected: Inspected, i: int) -> Json:
+    predictions, image = inspected.predictions, inspected.images[i]
     return {
-        "id": id,
-        "name": workspace.images.find(id).name,
-        "class": str(predictions.classes[predictions.labels[i]]),
+        "id": image.id,
+        "name": image.name,
+        "class": image.label,
         "predicted": str(predictions.classes[predictions.predicted[i]]),
         "confidence": round(float(predictions.confidence[i]), 6),
     }

@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Annotated, Literal, ParamSpec, TypeVar
 
 from fastapi import Depends, Request
@@ -23,27 +22,19 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)
 class Services:
     """Shared by all routes. Whatever may take time or wait for a lock goes through `run`."""
 
-    workspace: Workspace
-    current: CurrentModel
-    trainer: Trainer
-    pools: Mapping[Work, ThreadPoolExecutor]
+    def __init__(self, workspace: Workspace, current: CurrentModel) -> None:
+        self.workspace, self.current = workspace, current
+        self.trainer = Trainer(workspace, self._load_model)
+        self.pools = {kind: ThreadPoolExecutor(n, f"midfea-{kind}") for kind, n in N_THREADS.items()}
 
-    @classmethod
-    def start(cls, workspace: Workspace, current: CurrentModel) -> Services:
-        """The services of a workspace."""
-        pools = {kind: ThreadPoolExecutor(n, f"midfea-{kind}") for kind, n in N_THREADS.items()}
-
-        def load_model() -> None:
-            current.get()
-            workspace.images.touch()
-            with suppress(RuntimeError):  # the server is about to end
-                pools["answer"].submit(current.warm_up)
-
-        return cls(workspace, current, Trainer(workspace, load_model), pools)
+    def _load_model(self) -> None:
+        self.current.get()
+        self.workspace.images.touch()
+        with suppress(RuntimeError):  # the server is about to end
+            self.pools["answer"].submit(self.current.warm_up)
 
     async def run(self, kind: Work, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Do the work in a thread, so that the event loop goes on answering."""

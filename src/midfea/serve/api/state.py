@@ -8,7 +8,7 @@ from fastapi import APIRouter
 
 from midfea.pictures import formats
 from midfea.pictures.limits import ImageLimits
-from midfea.serve.api import images, transfer
+from midfea.serve.api import teach, transfer
 from midfea.serve.api.classify import UNSURE_BELOW
 from midfea.serve.api.current import LoadedModel
 from midfea.serve.api.services import Services, ServicesDep
@@ -19,7 +19,7 @@ router = APIRouter(prefix="/api/state", tags=["state"])
 LOAD_PATIENCE_SECONDS = 0.2  # for a model that is being loaded; then the state says so
 LIMITS = {
     "file_bytes": decoding.MAX_FILE_BYTES,
-    "request_bytes": images.UPLOAD.max_bytes,
+    "request_bytes": teach.UPLOAD.max_bytes,
     "zip_bytes": transfer.ZIP_FILE.max_bytes,
     "model_bytes": transfer.MODEL_FILE.max_bytes,
     "pixels": ImageLimits.from_environment().max_pixels,

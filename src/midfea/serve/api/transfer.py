@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+import zipfile
+import zlib
+from pathlib import PurePosixPath
+from typing import IO, Annotated, Any, Literal
+from urllib.parse import quote
 
 from fastapi import APIRouter, File, UploadFile
 from fastapi.responses import Response, StreamingResponse
 
 from midfea.serve.api import downloads
 from midfea.serve.api.body import MEGABYTE, form_body
-from midfea.serve.api.files import as_attachment, file_response
-from midfea.serve.api.images import image_json
+from midfea.serve.api.downloads import file_response
 from midfea.serve.api.services import Services, ServicesDep
-from midfea.serve.api.zip_upload import add_zip
+from midfea.serve.api.teach import image_json
+from midfea.serve.errors import Refused
+from midfea.serve.store.changes import Changes
+from midfea.serve.store.images import StoredImage
+from midfea.serve.store.names import quoted
 
 router = APIRouter(tags=["take away"])
 MODEL_FILE = form_body(512 * MEGABYTE)
 ZIP_FILE = form_body(2000 * MEGABYTE)
+MAX_ENTRIES = 100_000
+MAX_UNPACKED_BYTES = 8_000_000_000
+MAX_EXPANSION = 100  # unpacked size / packed size: images hardly shrink, so more is an attack
+MIN_CHECKED_BYTES = 1_000_000  # smaller entries may expand by any factor
+MAX_REFUSED = 100  # entries refused before the first image: the rest is not read
 BINARY, HTML = "application/octet-stream", "text/html; charset=utf-8"
 
 Kind = Literal["model", "onnx", "report", "images", "labels"]
@@ -28,14 +40,14 @@ async def download(services: ServicesDep, kind: Kind) -> Response:
     name = services.workspace.root.name
     if kind == "images":
         chunks = downloads.zip_chunks(services.workspace)
-        return as_attachment(StreamingResponse(chunks, media_type="application/zip"), f"{name}.zip")
+        return _as_attachment(StreamingResponse(chunks, media_type="application/zip"), f"{name}.zip")
     if kind == "labels":
         table = await services.run("read", downloads.labels_table, services.workspace)
-        return as_attachment(Response(table, media_type="text/csv; charset=utf-8"), f"{name}.csv")
+        return _as_attachment(Response(table, media_type="text/csv; charset=utf-8"), f"{name}.csv")
     if kind == "model":
-        return as_attachment(await services.run("read", _model_file, services), f"{name}.midfea")
+        return _as_attachment(await services.run("read", _model_file, services), f"{name}.midfea")
     response = await services.run("make", _made_file, services, kind)
-    return as_attachment(response, f"{name}.{'html' if kind == 'report' else 'onnx'}")
+    return _as_attachment(response, f"{name}.{'html' if kind == 'report' else 'onnx'}")
 
 
 @router.post("/api/open/model")
@@ -52,7 +64,7 @@ async def open_model(services: ServicesDep, file: Annotated[UploadFile, File()])
 @ZIP_FILE
 async def open_images(services: ServicesDep, file: Annotated[UploadFile, File()]) -> dict[str, Any]:
     """Add the images of a .zip with one folder for each class."""
-    accepted, refused = await services.run("make", add_zip, services.workspace.changes, file.file)
+    accepted, refused = await services.run("make", _add_zip, services.workspace.changes, file.file)
     return {"accepted": [image_json(image) for image in accepted], "refused": refused}
 
 
@@ -69,3 +81,74 @@ def _made_file(services: Services, kind: Literal["onnx", "report"]) -> Response:
         return file_response(path, HTML if kind == "report" else BINARY)
     finally:
         path.unlink(missing_ok=True)
+
+
+def _as_attachment(response: Response, name: str) -> Response:
+    """The response, to be saved under this name."""
+    plain = "".join(c if c.isascii() and (c.isalnum() or c in "-_. ") else "_" for c in name)
+    response.headers["content-disposition"] = (
+        f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(name)}"
+    )
+    return response
+
+
+def _add_zip(changes: Changes, stream: IO[bytes]) -> tuple[list[StoredImage], list[dict[str, str]]]:
+    """The images of class folders, every entry checked like an upload: those accepted, those refused."""
+    accepted: list[StoredImage] = []
+    refused: list[dict[str, str]] = []
+    try:
+        with zipfile.ZipFile(stream) as archive:
+            entries = [entry for entry in archive.infolist() if not _is_ignored(entry)]
+            _check_sizes(entries)
+            for entry in entries:
+                try:
+                    label, name = _class_and_name(entry.filename)
+                    with archive.open(entry) as file:
+                        accepted.append(changes.add(label, name, file))
+                    continue
+                except Refused as error:
+                    reason = str(error)
+                except (zipfile.BadZipFile, zlib.error, RuntimeError, NotImplementedError, EOFError):
+                    reason = "damaged, or packed in an unknown way"
+                refused.append({"name": entry.filename[-200:], "error": reason})
+                if len(refused) >= MAX_REFUSED and not accepted:
+                    raise Refused(
+                        f"none of the first {MAX_REFUSED} files can be used ({refused[0]['error']}): "
+                        "is it the right file?"
+                    )
+    except (zipfile.BadZipFile, zipfile.LargeZipFile, EOFError):
+        raise Refused(
+            "not a ZIP file, or damaged: choose a .zip with one folder for each class"
+        ) from None
+    if not accepted and not refused:
+        raise Refused("no images in it: a .zip with one folder of images for each class is needed")
+    return accepted, refused
+
+
+def _is_ignored(entry: zipfile.ZipInfo) -> bool:
+    """Folders, and files that operating systems add."""
+    parts = PurePosixPath(entry.filename).parts
+    return entry.is_dir() or "__MACOSX" in parts or parts[-1:] in ((".DS_Store",), ("Thumbs.db",))
+
+
+def _check_sizes(entries: list[zipfile.ZipInfo]) -> None:
+    if len(entries) > MAX_ENTRIES:
+        raise Refused(f"{len(entries):,} files are too many: at most {MAX_ENTRIES:,} in one .zip")
+    if sum(entry.file_size for entry in entries) > MAX_UNPACKED_BYTES:
+        raise Refused(f"too large when unpacked: at most {MAX_UNPACKED_BYTES // 10**9} GB in one .zip")
+    for entry in entries:
+        if entry.file_size > max(MIN_CHECKED_BYTES, MAX_EXPANSION * entry.compress_size):
+            raise Refused(
+                f"{quoted(entry.filename)} would grow more than {MAX_EXPANSION} times when unpacked: "
+                "no .zip of photos does that"
+            )
+
+
+def _class_and_name(path: str) -> tuple[str, str]:
+    """Class and file name: the last two parts of the path."""
+    parts = path.split("/")
+    if ".." in parts or path.startswith("/") or "\\" in path:
+        raise Refused(f"{quoted(path)}: a path must not lead out of its folder")
+    if len(parts) < 2:
+        raise Refused("not in a folder: put it into the folder of its class")
+    return parts[-2], parts[-1]

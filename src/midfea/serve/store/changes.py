@@ -10,17 +10,18 @@ import shutil
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import IO
 
 from filelock import FileLock
 
 from midfea.serve.errors import Clash, Missing, Refused
 from midfea.serve.store import names
-from midfea.serve.store.decoding import Decoder, name_with_ending
+from midfea.serve.store.decoding import decode_image, name_with_ending
 from midfea.serve.store.files import FileFacts, FileIndex, signature, sync_folder
 from midfea.serve.store.images import ImageIndex, StoredImage
-from midfea.serve.store.incoming import Incoming, Readable
+from midfea.serve.store.incoming import Incoming
 from midfea.serve.store.thumbnails import Thumbnails
 
 POLL_SECONDS = 0.01  # while another process holds the lock
@@ -40,20 +41,15 @@ class WriteLock:
             yield
 
 
+@dataclass(frozen=True, eq=False)
 class Changes:
     """Adds, moves and removes images and classes, on the disk and in the index."""
 
-    def __init__(
-        self,
-        images: ImageIndex,
-        files: FileIndex,
-        thumbnails: Thumbnails,
-        decoder: Decoder,
-        incoming: Incoming,
-        lock: WriteLock,
-    ) -> None:
-        self._images, self._files, self._thumbnails = images, files, thumbnails
-        self._decoder, self._incoming, self._lock = decoder, incoming, lock
+    _images: ImageIndex
+    _files: FileIndex
+    _thumbnails: Thumbnails
+    _incoming: Incoming
+    _lock: WriteLock
 
     # -- classes ----------------------------------------------------------------------------------
 
@@ -95,7 +91,7 @@ class Changes:
 
     # -- images -----------------------------------------------------------------------------------
 
-    def add(self, label: str, name: str, stream: Readable) -> StoredImage:
+    def add(self, label: str, name: str, stream: IO[bytes]) -> StoredImage:
         """Add an image to a class, which is made if it is missing; `Refused` with the reason if not.
 
         When this returns the image is safe: it survives the end of the process and of the machine.
@@ -103,7 +99,7 @@ class Changes:
         label, name = names.class_name(label), names.file_name(name)
         with self._incoming.receive(stream) as received:
             self._accepted(received.id, label)
-            decoded = self._decoder.image(received.path)
+            decoded = decode_image(received.path)
             self._thumbnails.write(received.id, decoded.thumbnail)
             with self._lock():
                 image = self._accepted(received.id, label)

@@ -94,6 +94,11 @@ class ImageIndex:
         """The image of this id."""
         return self.duplicates(id)[0]
 
+    def present(self, ids: Iterable[str]) -> dict[str, StoredImage]:
+        """By id, those of the images that are still there."""
+        with self._mutex:
+            return {id: self._by_id[id][0] for id in ids if id in self._by_id}
+
     def duplicates(self, id: str) -> list[StoredImage]:
         """All files with the content of this id."""
         with self._mutex:

@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import IO, NamedTuple
 
 from filelock import FileLock
 
@@ -18,13 +18,6 @@ from midfea.serve.store.decoding import MAX_FILE_BYTES
 from midfea.serve.store.files import ID_DIGITS
 
 CHUNK_BYTES = 1 << 20
-
-
-class Readable(Protocol):
-    """A stream of bytes."""
-
-    def read(self, size: int = -1, /) -> bytes:
-        """The next bytes; none at the end."""
 
 
 class Received(NamedTuple):
@@ -63,7 +56,7 @@ class Incoming:
 
     @contextmanager
     def receive(
-        self, stream: Readable, max_bytes: int = MAX_FILE_BYTES, durable: bool = True
+        self, stream: IO[bytes], max_bytes: int = MAX_FILE_BYTES, durable: bool = True
     ) -> Iterator[Received]:
         """The stream as a file, synced to the disk if `durable`; removed at the end unless moved."""
         path, content, size = self.new(), hashlib.sha256(), 0

@@ -1,10 +1,13 @@
-"""The model file of a workspace."""
+"""The model file of a workspace: loaded, and replaced as a whole."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
 
+from midfea.estimators.classifier import MidFeaClassifier
+from midfea.estimators.saved import load
+from midfea.model_file import ModelFileError
 from midfea.serve.store.changes import WriteLock
 from midfea.serve.store.files import Signature, signature, sync_folder
 
@@ -27,3 +30,11 @@ class ModelFile:
         with self._lock():
             os.replace(file, self.path)
             sync_folder(self.path.parent)
+
+
+def load_classifier(path: Path) -> MidFeaClassifier:
+    """The classifier of a model file; `ModelFileError` if it holds another estimator."""
+    model = load(path)
+    if not isinstance(model, MidFeaClassifier):
+        raise ModelFileError(f"{path}: holds a {type(model).__name__}: a classifier is needed")
+    return model

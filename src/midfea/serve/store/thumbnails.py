@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from midfea.serve.store.decoding import Decoder
+from midfea.serve.store.decoding import decode_image
 from midfea.serve.store.images import ImageIndex
 from midfea.serve.store.incoming import Incoming
 
@@ -12,10 +12,9 @@ from midfea.serve.store.incoming import Incoming
 class Thumbnails:
     """A folder of WebP files."""
 
-    def __init__(self, folder: Path, images: ImageIndex, decoder: Decoder, incoming: Incoming) -> None:
+    def __init__(self, folder: Path, images: ImageIndex, incoming: Incoming) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        self.folder, self._images = folder, images
-        self._decoder, self._incoming = decoder, incoming
+        self.folder, self._images, self._incoming = folder, images, incoming
 
     def file(self, id: str) -> Path:
         """Where the thumbnail of an image lies once it has been made."""
@@ -26,7 +25,7 @@ class Thumbnails:
         try:
             return self.file(id).read_bytes()
         except FileNotFoundError:
-            made = self._decoder.image(self._images.path(self._images.find(id))).thumbnail
+            made = decode_image(self._images.path(self._images.find(id))).thumbnail
             self.write(id, made)
             return made
 

@@ -11,7 +11,6 @@ import os
 from pathlib import Path
 
 from midfea.serve.store.changes import Changes, WriteLock
-from midfea.serve.store.decoding import Decoder
 from midfea.serve.store.files import FileIndex
 from midfea.serve.store.folder_watch import FolderWatch
 from midfea.serve.store.images import ImageIndex
@@ -27,7 +26,7 @@ class Workspace:
     watch : sees what other programs change in the folder
     changes : adds, moves and removes images and classes
     thumbnails, model_file : of the images, of the workspace
-    incoming, decoder : unfinished files; decoding within limits
+    incoming : unfinished files
     """
 
     def __init__(self, root: str | os.PathLike[str]) -> None:
@@ -42,11 +41,10 @@ class Workspace:
             Incoming.sweep(hidden / "incoming")
             self.incoming = Incoming(hidden / "incoming")
         files = FileIndex(hidden / "index.json")
-        self.decoder = Decoder()
         self.images = ImageIndex(self.root / "images")
         self.watch = FolderWatch(self.images, files, self.incoming, lock.threads)
-        self.thumbnails = Thumbnails(hidden / "thumbnails", self.images, self.decoder, self.incoming)
-        self.changes = Changes(self.images, files, self.thumbnails, self.decoder, self.incoming, lock)
+        self.thumbnails = Thumbnails(hidden / "thumbnails", self.images, self.incoming)
+        self.changes = Changes(self.images, files, self.thumbnails, self.incoming, lock)
         self.model_file = ModelFile(self.root / "model.midfea", lock)
         self.watch.refresh(closely=True)
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save_file
+from safetensors.numpy import load_file, save_file
 
 from midfea.files import replacing
 from midfea.serve.store.files import ID_DIGITS
@@ -42,8 +42,11 @@ class KeptFeatures:
                     ids, pixels = (_unpacked(arrays.get_tensor(key)) for key in ("ids", "pixels"))
             except (OSError, SafetensorError):
                 continue  # they are computed again
-            for row, (id, content) in enumerate(zip(ids, pixels, strict=True)):
-                self.places[id] = Place(file, row, content)
+            self._note(file, ids, pixels)
+
+    def _note(self, file: Path, ids: Sequence[str], pixels: Sequence[str]) -> None:
+        for row, (id, content) in enumerate(zip(ids, pixels, strict=True)):
+            self.places[id] = Place(file, row, content)
 
     def add(self, ids: Sequence[str], pixels: Sequence[str], features: NDArray[np.float32]) -> None:
         """Keep the features of new images."""
@@ -52,23 +55,16 @@ class KeptFeatures:
         arrays: dict[str, NDArray[Any]] = {"ids": _packed(ids), "pixels": _packed(pixels)}
         with replacing(file) as temporary:
             save_file(arrays | {"features": features}, temporary)
-        for row, (id, content) in enumerate(zip(ids, pixels, strict=True)):
-            self.places[id] = Place(file, row, content)
+        self._note(file, ids, pixels)
 
     def rows(self, ids: Sequence[str]) -> NDArray[np.float32]:
         """Features of known images, (n, n_features)."""
-        rows: NDArray[np.float32] | None = None
-        for file in {self.places[id].file for id in ids}:
-            with safe_open(file, framework="numpy") as arrays:
-                features = arrays.get_tensor("features")
-            if rows is None:
-                rows = np.empty((len(ids), features.shape[1]), dtype=np.float32)
-            for i, id in enumerate(ids):
-                if self.places[id].file == file:
-                    rows[i] = features[self.places[id].row]
-        if rows is None:
+        if not ids:
             raise ValueError("no features were asked for")
-        return rows
+        places = [self.places[id] for id in ids]
+        files = {place.file for place in places}
+        features = {file: load_file(file)["features"] for file in files}
+        return np.stack([features[place.file][place.row] for place in places])
 
     def nearest(self, features: NDArray[Any], ids: Sequence[str], n: int) -> list[tuple[str, float]]:
         """The `n` images with the most similar features, and their distances, the nearest first.

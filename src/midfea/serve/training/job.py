@@ -27,13 +27,13 @@ from midfea.learning.curve import learning_curve
 from midfea.parallel import linear_algebra_threads
 from midfea.pictures.picture import Picture
 from midfea.progress import reporting_to
-from midfea.report.facts import milliseconds_per_image
+from midfea.report.page import milliseconds_per_image
 from midfea.serve.errors import Refused
 from midfea.serve.store.files import ID_DIGITS, file_id
 from midfea.serve.store.images import StoredImage, digest_of
+from midfea.serve.store.model_file import load_classifier
 from midfea.serve.store.workspace import Workspace
 from midfea.serve.training.features import KeptFeatures, forget_other_chains
-from midfea.serve.training.model_loading import load_classifier
 from midfea.serve.training.record import TrainingRecord, TrainingSettings, forget_other_records
 from midfea.serve.training.steps import Steps, Tell
 
@@ -80,8 +80,7 @@ def _train(workspace: Workspace, settings: TrainingSettings, tell: Tell) -> str:
     chain = secrets.token_hex(8) if previous is None else previous.chain
     features = KeptFeatures(workspace.features_folder, chain)
     n_new = None if previous is None else sum(image.id not in features.places for image in images)
-    n_classes = len({image.label for image in images})
-    seconds = _expected_seconds(_classifier(settings), len(images), n_classes, n_new)
+    seconds = _expected_seconds(settings, images, n_new)
     with reporting_to(Steps(seconds, tell).report):
         if previous is None:
             fitted = _fit(workspace, settings, images, features)
@@ -108,11 +107,12 @@ def _train(workspace: Workspace, settings: TrainingSettings, tell: Tell) -> str:
 
 
 def _expected_seconds(
-    model: MidFeaClassifier, n_images: int, n_classes: int, n_new: int | None
+    settings: TrainingSettings, images: Sequence[StoredImage], n_new: int | None
 ) -> dict[str, float]:
     """Seconds of each step: of reading the files, of the model's own steps and of the learning curve."""
-    n_read = n_images if n_new is None else n_new
-    steps = expected_steps(model, n_images, n_classes, n_new)
+    n_read = len(images) if n_new is None else n_new
+    n_classes = len({image.label for image in images})
+    steps = expected_steps(_classifier(settings), len(images), n_classes, n_new)
     reading = {"reading files": 0.5 + 0.001 * n_read}
     return reading | steps | {"learning curve": steps["classifier"] / 3}
 
@@ -151,7 +151,7 @@ def _fit(
 ) -> Fitted:
     """A new classifier; it learns filters and words too."""
     model = _classifier(settings)
-    photos, used = _read(workspace, images, model.max_side, model.min_side)
+    photos, used = _read(workspace, images, model)
     check_classes(used)
     pictures, groups = [photo.picture for photo in photos], _digests(photos)
     model.fit(pictures, [image.label for image in used])
@@ -171,9 +171,8 @@ def _fit_head(
     model, fresh = load_classifier(workspace.model_file.path), _classifier(settings)
     names = ("C", "selectivity", "finetune", "keep_features")
     model.set_params(**{name: getattr(fresh, name) for name in names})
-    max_side, min_side = model.extractor_.max_side, model.extractor_.chain.min_side
     new = [image for image in images if image.id not in features.places]
-    photos, used = _read(workspace, new, max_side, min_side)
+    photos, used = _read(workspace, new, model)
     if photos:
         rows = model.features([photo.picture for photo in photos])
         features.add([image.id for image in used], _digests(photos), rows)
@@ -182,7 +181,7 @@ def _fit_head(
     groups = [features.places[image.id].pixels for image in images]
     labels = [image.label for image in images]
     model.fit_head(features.rows([image.id for image in images]), labels, groups)
-    timed = photos or _read(workspace, images[:N_TIMED_IMAGES], max_side, min_side)[0]
+    timed = photos or _read(workspace, images[:N_TIMED_IMAGES], model)[0]
     samples = [photo.picture for photo in timed[:N_TIMED_IMAGES]]
     return Fitted(model, images, groups, samples, n_learned_from)
 
@@ -192,11 +191,11 @@ def _digests(photos: Sequence[Photo]) -> list[str]:
 
 
 def _read(
-    workspace: Workspace, images: list[StoredImage], max_side: int | None, min_side: int
+    workspace: Workspace, images: list[StoredImage], model: MidFeaClassifier
 ) -> tuple[list[Photo], list[StoredImage]]:
     """The images that can be used: others were put there by hand, or are gone by now."""
     by_path = {workspace.images.path(image): image for image in images}
-    photos, _ = read_photos(list(by_path), max_side, min_side)
+    photos, _ = read_photos(list(by_path), model.max_side, model.min_side)
     return photos, [by_path[photo.path] for photo in photos]
 
 

@@ -10,21 +10,22 @@ import json
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Literal
+
+from pydantic import Field, TypeAdapter
 
 from midfea.files import replacing
 from midfea.learning.curve import LearningCurve
 
 VERSION = 2
-Preset = Literal["fast", "best", "paper"]
 
 
 @dataclass(frozen=True)
 class TrainingSettings:
-    """What the user chooses."""
+    """What the user chooses. `neurons`: of a neuron-selectivity layer, 0 for none."""
 
-    preset: Preset = "fast"
-    neurons: int = 0
+    preset: Literal["fast", "best", "paper"] = "fast"
+    neurons: Annotated[int, Field(ge=0, le=1000)] = 0
     finetune: bool = False
 
 
@@ -66,7 +67,8 @@ class TrainingRecord:
             values = json.loads(_file(folder, model_id).read_text())
             if values.pop("version") != VERSION or values.pop("model") != model_id:
                 return None
-            return cls(**_restored(values))
+            record: TrainingRecord = TypeAdapter(cls).validate_python(values)
+            return record
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return None
 
@@ -80,14 +82,3 @@ def forget_other_records(folder: Path, model_id: str) -> None:
 
 def _file(folder: Path, model_id: str) -> Path:
     return folder / f"{model_id}.json"
-
-
-def _restored(values: dict[str, Any]) -> dict[str, Any]:
-    """The fields of a record from what JSON made of them."""
-    restored = values | {
-        "trained": datetime.fromisoformat(values["trained"]),
-        "ids": tuple(values["ids"]),
-    }
-    for name, kind in (("settings", TrainingSettings), ("curve", LearningCurve)):
-        restored[name] = None if values[name] is None else kind(**values[name])
-    return restored

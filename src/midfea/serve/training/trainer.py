@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable
@@ -69,6 +70,7 @@ class Trainer:
             self.workspace.watch.refresh(closely=True)
             check_classes(self.workspace.images.all())
             self.workspace.watch.save()
+            errors = tempfile.TemporaryFile("w+", errors="replace")  # noqa: SIM115 - closed by _watch
             self._cancelled = False
             self.progress = Progress("running", "Starting", 0.0, None, time.monotonic())
             command = [sys.executable, "-P", "-m", "midfea.serve.training.job", str(self.workspace.root)]
@@ -76,15 +78,14 @@ class Trainer:
                 [*command, json.dumps(asdict(settings))],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
+                stderr=errors,
                 text=True,
             )
             if hasattr(os, "setpriority"):  # the page stays quick
                 # At once: threads that libraries start inherit it only from then on.
                 os.setpriority(os.PRIO_PROCESS, self._process.pid, NICENESS)
-            threading.Thread(
-                target=self._watch, args=(self._process, self.progress), daemon=True
-            ).start()
+            watched = (self._process, errors, self.progress)
+            threading.Thread(target=self._watch, args=watched, daemon=True).start()
             return self.progress
 
     def cancel(self) -> Progress:
@@ -104,13 +105,10 @@ class Trainer:
         if process is not None:
             _end(process)
 
-    def _watch(self, process: subprocess.Popen[str], progress: Progress) -> None:
-        errors: list[str] = []
-        assert process.stdout is not None and process.stderr is not None
-        listener = threading.Thread(target=_last_lines, args=(process.stderr, errors), daemon=True)
-        listener.start()
+    def _watch(self, process: subprocess.Popen[str], errors: IO[str], progress: Progress) -> None:
+        assert process.stdout is not None
         done = False
-        with process:
+        with process, errors:
             for line in process.stdout:
                 try:
                     message = json.loads(line)
@@ -122,23 +120,18 @@ class Trainer:
                 done = done or "model" in message
                 progress.error = message.get("error", progress.error)
             process.wait()
-            listener.join(PATIENCE_SECONDS)
+            errors.seek(0)
+            lines = [line.strip() for line in errors if line.strip()]
         if done:
             self._load_model()  # before it is called done: then the model shown is the new one
             progress.fraction, progress.step, progress.state = 1.0, "Done", "done"
         elif self._cancelled:
             progress.step, progress.state = "Cancelled", "cancelled"
         else:
-            reason = errors[-1] if errors else f"it ended with status {process.returncode}"
+            reason = lines[-1] if lines else f"it ended with status {process.returncode}"
             progress.error = progress.error or f"training stopped unexpectedly: {reason}"
             progress.step, progress.state = "Failed", "failed"
         self.workspace.images.touch()
-
-
-def _last_lines(stream: IO[str], lines: list[str]) -> None:
-    for line in stream:
-        if line.strip():
-            lines[:] = [*lines[-4:], line.strip()]
 
 
 def _end(process: subprocess.Popen[str]) -> None:

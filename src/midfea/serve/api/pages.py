@@ -1,14 +1,32 @@
-"""The description of the API as a page without scripts; those of Swagger come from other servers."""
+"""The page's own files, and the description of the API as a page."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
+
+from fastapi.staticfiles import StaticFiles
 
 from midfea.view.markup import text
 
+FOLDER = Path(__file__).parents[1] / "page"
+
+
+class PageFiles(StaticFiles):
+    """The browser asks for them each time, so that a newer midfea shows its own page."""
+
+    def __init__(self) -> None:
+        super().__init__(directory=FOLDER, packages=[("midfea.view", "static")], html=True)
+
+    def file_response(self, *arguments: Any, **more: Any) -> Any:
+        """The file, with a header that makes the browser ask again."""
+        response = super().file_response(*arguments, **more)
+        response.headers["cache-control"] = "no-cache"
+        return response
+
 
 def api_page(schema: dict[str, Any]) -> str:
-    """HTML of an OpenAPI description."""
+    """HTML of an OpenAPI description, without scripts: those of Swagger come from other servers."""
     rows = []
     for path, methods in schema["paths"].items():
         for method, route in methods.items():

@@ -1,4 +1,4 @@
-"""/api/images: list, add, move, remove and show images."""
+"""/api/classes, /api/images, /api/train: the classes, their images, and the training."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from pydantic import BaseModel, Field
 
 from midfea.pictures.formats import media_type
 from midfea.serve.api.body import JSON_BODY, MEGABYTE, form_body
-from midfea.serve.api.files import file_response
+from midfea.serve.api.downloads import file_response
 from midfea.serve.api.services import Services, ServicesDep
 from midfea.serve.errors import Refused
 from midfea.serve.store import names
 from midfea.serve.store.images import StoredImage
+from midfea.serve.training.record import TrainingSettings
 
-router = APIRouter(prefix="/api/images", tags=["teach"])
+router = APIRouter(tags=["teach"])
 UPLOAD = form_body(64 * MEGABYTE)
 FOR_EVER = "private, max-age=31536000, immutable"  # an id is the hash of the content
 
@@ -25,13 +26,43 @@ Offset = Annotated[int, Query(ge=0)]
 Limit = Annotated[int, Query(ge=1, le=1000)]
 
 
+class ClassName(BaseModel):
+    """The name of a class."""
+
+    name: str
+
+
+@router.post("/api/classes", status_code=201)
+@JSON_BODY
+async def add_class(services: ServicesDep, body: ClassName) -> dict[str, str | int]:
+    """Make a class."""
+    name = await services.run("write", services.workspace.changes.add_class, body.name)
+    return {"name": name, "images": 0}
+
+
+@router.patch("/api/classes/{name:path}")
+@JSON_BODY
+async def rename_class(services: ServicesDep, name: str, body: ClassName) -> dict[str, str]:
+    """Rename a class."""
+    return {
+        "name": await services.run("write", services.workspace.changes.rename_class, name, body.name)
+    }
+
+
+@router.delete("/api/classes/{name:path}")
+async def remove_class(services: ServicesDep, name: str, with_images: bool = False) -> dict[str, str]:
+    """Remove a class; one that has images only with `with_images`."""
+    await services.run("write", services.workspace.changes.remove_class, name, with_images)
+    return {"removed": name}
+
+
 class Label(BaseModel):
     """The class of an image."""
 
     label: str = Field(alias="class")
 
 
-@router.get("")
+@router.get("/api/images")
 async def list_images(
     services: ServicesDep, label: ClassQuery, offset: Offset = 0, limit: Limit = 100
 ) -> dict[str, Any]:
@@ -46,7 +77,7 @@ async def list_images(
     return await services.run("read", read)
 
 
-@router.post("")
+@router.post("/api/images")
 @UPLOAD
 async def add_images(
     services: ServicesDep, label: ClassQuery, files: Annotated[list[UploadFile], File()]
@@ -61,26 +92,24 @@ async def add_images(
             accepted.append(image_json(image))
         except Refused as error:
             refused.append({"name": name, "error": str(error)})
-        finally:
-            await file.close()
     return {"accepted": accepted, "refused": refused}
 
 
-@router.patch("/{id}")
+@router.patch("/api/images/{id}")
 @JSON_BODY
 async def move_image(services: ServicesDep, id: str, body: Label) -> dict[str, Any]:
     """Move an image to another class."""
     return image_json(await services.run("write", services.workspace.changes.move, id, body.label))
 
 
-@router.delete("/{id}")
+@router.delete("/api/images/{id}")
 async def remove_image(services: ServicesDep, id: str) -> dict[str, str]:
     """Remove an image."""
     await services.run("write", services.workspace.changes.remove, id)
     return {"removed": id}
 
 
-@router.get("/{id}/file")
+@router.get("/api/images/{id}/file")
 async def image_file(services: ServicesDep, id: str) -> Response:
     """The image itself."""
     response = await services.run("read", _image_file, services, id)
@@ -88,11 +117,24 @@ async def image_file(services: ServicesDep, id: str) -> Response:
     return response
 
 
-@router.get("/{id}/thumbnail")
+@router.get("/api/images/{id}/thumbnail")
 async def image_thumbnail(services: ServicesDep, id: str) -> Response:
     """A thumbnail, WebP."""
     content = await services.run("read", services.workspace.thumbnails.get, id)
     return Response(content, media_type="image/webp", headers={"cache-control": FOR_EVER})
+
+
+@router.post("/api/train", status_code=202)
+@JSON_BODY
+async def start_training(services: ServicesDep, settings: TrainingSettings) -> dict[str, Any]:
+    """Start to train on all images. `job` of the state says how far it is."""
+    return (await services.run("make", services.trainer.start, settings)).json()
+
+
+@router.delete("/api/train")
+async def cancel_training(services: ServicesDep) -> dict[str, Any]:
+    """Cancel the training; the model does not change."""
+    return (await services.run("write", services.trainer.cancel)).json()
 
 
 def image_json(image: StoredImage) -> dict[str, str | int]:
