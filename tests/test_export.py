@@ -12,7 +12,7 @@ from PIL import Image
 
 import midfea as library
 from command import fails_in_one_line, midfea
-from midfea import MidFeaClassifier, MidFeaRegressor, stages
+from midfea import MidFeaClassifier, MidFeaRegressor, checksum, stages
 from midfea.datasets import load_surfaces
 from midfea.engines import Projection
 from midfea.learning.head import fit_linear_head
@@ -21,6 +21,7 @@ from midfea.learning.ns_layer import NSLayer
 from midfea.learning.parts import ClassifierParts
 from midfea.learning.principal import principal_directions
 from midfea.learning.validation import no_validation
+from midfea.model_file import ModelFileError
 from midfea.pictures.images import Images
 from midfea.pictures.picture import make_picture
 from midfea.pictures.resize import resize
@@ -349,7 +350,7 @@ def test_files_that_cannot_be_used(exported, drawn, tmp_path):
     (tmp_path / "half.onnx").write_bytes(made.SerializeToString()[:3000])
     about = json.loads(made.metadata_props[0].value)
     assert about["classes"] == model.classes_.tolist()
-    made.metadata_props[0].value = json.dumps(about | {"format": 2})
+    made.metadata_props[0].value = json.dumps(about | {"format": 3})
     (tmp_path / "new.onnx").write_bytes(made.SerializeToString())
     del made.metadata_props[:]
     (tmp_path / "strange.onnx").write_bytes(made.SerializeToString())
@@ -367,7 +368,70 @@ def test_files_that_cannot_be_used(exported, drawn, tmp_path):
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
 
 
-def test_without_the_extra_it_says_what_to_install(exported, tmp_path, monkeypatch):
+def resealed(model, target, **changes):
+    """The exported model with other words about itself, sealed anew."""
+    model = onnx.ModelProto.FromString(model.SerializeToString())
+    about = json.loads(model.metadata_props[0].value) | {"checksum": checksum.EMPTY} | changes
+    model.metadata_props[0].value = json.dumps(about)
+    target.write_bytes(checksum.seal(model.SerializeToString()))
+
+
+def test_descriptions_that_cannot_be_trusted(exported, tmp_path):
+    made = to_onnx(exported[0])
+    path = tmp_path / "m.onnx"
+    for changes, message in (
+        ({"classes": ["a", "b"]}, "numbers for 2 classes"),
+        ({"classes": ["b", "a", "a"]}, "sorted"),
+        ({"classes_kind": "X"}, "text or numbers"),
+        ({"max_side": 1e300}, "max_side must be a whole number"),
+        ({"min_side": None}, "min_side must be a whole number"),
+        ({"class": "os.system"}, "a classifier is needed"),
+        ({"class": ["x"]}, "a classifier is needed"),
+    ):
+        resealed(made, path, **changes)
+        with pytest.raises(ModelFileError, match=message):
+            OnnxClassifier(path)
+    resealed(made, path)
+    assert OnnxClassifier(path).classes_.tolist() == exported[0].classes_.tolist()
+
+
+def test_loops_are_refused(exported, tmp_path):
+    made = to_onnx(exported[0])
+    body = onnx.helper.make_graph(
+        [onnx.helper.make_node("Identity", ["go"], ["on"])],
+        "endless",
+        [
+            onnx.helper.make_tensor_value_info("turn", onnx.TensorProto.INT64, []),
+            onnx.helper.make_tensor_value_info("go", onnx.TensorProto.BOOL, []),
+        ],
+        [onnx.helper.make_tensor_value_info("on", onnx.TensorProto.BOOL, [])],
+    )
+    made.graph.node.append(onnx.helper.make_node("Loop", ["", "yes"], [], body=body))
+    resealed(made, tmp_path / "m.onnx")
+    with pytest.raises(ModelFileError, match="holds loops"):
+        OnnxClassifier(tmp_path / "m.onnx")
+
+
+def test_a_flipped_bit_is_always_noticed(exported, tmp_path):
+    content, draw = (exported[1] / "model.onnx").read_bytes(), np.random.RandomState(0)
+    for place in [
+        *range(12),
+        *draw.randint(len(content), size=40),
+        *range(len(content) - 200, len(content), 7),
+    ]:
+        damaged = bytearray(content)
+        damaged[place] ^= 1 << draw.randint(8)
+        (tmp_path / "m.onnx").write_bytes(damaged)
+        with pytest.raises(ModelFileError):
+            OnnxClassifier(tmp_path / "m.onnx")
+
+
+def test_a_file_saved_by_onnx_itself_is_sealed(exported, tmp_path):
+    onnx.save(to_onnx(exported[0]), tmp_path / "m.onnx")
+    assert checksum.is_sound((tmp_path / "m.onnx").read_bytes())
+
+
+def test_without_the_extra_it_says_what_to_install(exported, monkeypatch):
     with pytest.raises(TypeError, match="cannot be exported"):
         to_onnx("model")
     monkeypatch.setitem(sys.modules, "onnx", None)
@@ -375,7 +439,7 @@ def test_without_the_extra_it_says_what_to_install(exported, tmp_path, monkeypat
     with pytest.raises(MissingExtra, match=r'pip install "midfea\[onnx\]"'):
         to_onnx(exported[0])
     with pytest.raises(MissingExtra, match=r'pip install "midfea\[onnx\]"'):
-        OnnxClassifier(tmp_path / "model.onnx")
+        OnnxClassifier(exported[1] / "model.onnx")
 
 
 @pytest.mark.data

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import onnx
 
+from midfea import checksum
 from midfea.engines.walk import pooled_codes
 from midfea.export import network
 from midfea.export.chain import OnnxChain, project
@@ -34,7 +35,8 @@ def build(parts: ClassifierParts | RegressorParts) -> onnx.ModelProto:
         result, name = _numbers(features, parts), "numbers"
     columns = [len(description.classes)] if name == "probabilities" else []
     about = {METADATA_KEY: description.to_json()}
-    return g.model(images, ("n", "height", "width", 3), result, name, ("n", *columns), about)
+    made = g.model(images, ("n", "height", "width", 3), result, name, ("n", *columns), about)
+    return onnx.ModelProto.FromString(checksum.seal(made.SerializeToString()))
 
 
 def _answers(images: Value, extractor: FeatureExtractor, head: NetworkHead | None) -> list[Value]:

@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import joblib
 import numpy as np
 from numpy.typing import NDArray
 
-from midfea import __version__
+from midfea import __version__, checksum
 from midfea.export import MissingExtra
+from midfea.files import open_regular
+from midfea.model_file.schema import ModelFileError, Number, read_classes, written_classes
 from midfea.parallel import in_parallel
 from midfea.pictures.images import Images, too_small
 from midfea.pictures.picture import Picture, to_grey
@@ -25,12 +27,16 @@ from midfea.pictures.resize import scaled_shape
 from midfea.progress import track
 
 if TYPE_CHECKING:
+    import onnx
+    import onnxruntime
+
     from midfea.estimators.classifier import MidFeaClassifier
 
 
-FORMAT = 1
+FORMAT = 2  # 1 had no checksum
 METADATA_KEY = "midfea"
-CLASS_TYPES = {"U": str, "i": np.int64, "u": np.uint64, "f": np.float64, "b": bool, "O": object}
+MAX_SIDE_PIXELS = 1_000_000
+LOOPS = ("Loop", "SequenceMap")  # a file of ours has none: each image is looked at once (Scan)
 Predictor: TypeAlias = "MidFeaClassifier | OnnxClassifier"
 
 
@@ -42,31 +48,41 @@ class Description:
     max_side: int | None  # pixels: the file reduces larger images
     min_side: int  # pixels: smaller images cannot be used
     classes: NDArray[Any]  # the labels, in the order of the columns; none for a regressor
+    format: int = FORMAT
 
     def to_json(self) -> str:
-        """As it is written into the file."""
-        origin = {"format": FORMAT, "version": __version__, "class": self.estimator}
-        sides = {"max_side": self.max_side, "min_side": self.min_side}
-        classes = {"classes": self.classes.tolist(), "classes_kind": self.classes.dtype.kind}
+        """As it is written into the file, which is sealed afterwards (`midfea.checksum`)."""
+        origin = {"checksum": checksum.EMPTY, "format": FORMAT, "version": __version__}
+        sides = {"class": self.estimator, "max_side": self.max_side, "min_side": self.min_side}
+        classes = {"classes": written_classes(self.classes), "classes_kind": self.classes.dtype.kind}
         return json.dumps(origin | sides | classes)
 
     @classmethod
     def from_json(cls, text: str) -> Description:
-        """The description in a file; ValueError says why it cannot be used."""
+        """The description in a file; ModelFileError says why it cannot be used."""
         try:
             content = json.loads(text)
             written = content["format"]
-        except (KeyError, TypeError, ValueError):
+        except (KeyError, TypeError, ValueError, RecursionError):
             message = "an ONNX model, but not one of midfea's: write one with midfea export"
-            raise ValueError(message) from None
-        if written != FORMAT:
-            raise ValueError(
-                f"written in format {written!r}, this midfea reads format {FORMAT}: "
+            raise ModelFileError(message) from None
+        if written not in (1, FORMAT):
+            raise ModelFileError(
+                f"written in format {written!r:.20}, this midfea reads formats 1 and {FORMAT}: "
                 "install a newer midfea (pip install -U midfea)"
             )
-        kind = CLASS_TYPES[content["classes_kind"]]
-        classes: NDArray[Any] = np.array(content["classes"], dtype=kind)
-        return cls(content["class"], content["max_side"], content["min_side"], classes)
+        try:
+            estimator, side = content["class"], Number(1, MAX_SIDE_PIXELS, whole=True)
+            max_side = (
+                None if content["max_side"] is None else side.check("max_side", content["max_side"])
+            )
+            min_side = side.check("min_side", content["min_side"])
+            classes = np.array([]) if estimator == "MidFeaRegressor" else read_classes(content)
+            return cls(estimator, max_side, min_side, classes, written)
+        except ModelFileError:
+            raise
+        except Exception as error:  # whatever a description can be made to do
+            raise ModelFileError(f"the model's description is damaged ({error!r:.200})") from None
 
 
 class OnnxClassifier:
@@ -92,31 +108,11 @@ class OnnxClassifier:
     reads_files = True  # the file wants whole images: a `Picture` has been reduced already
 
     def __init__(self, path: str | os.PathLike[str], n_jobs: int | None = None) -> None:
+        content = _content(path)
         try:
-            import onnxruntime
-        except ImportError:
-            raise MissingExtra("onnxruntime") from None
-        if not Path(path).is_file():
-            raise FileNotFoundError(f"{path}: no such model file")
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = 1  # images go side by side instead
-        options.log_severity_level = 4  # errors come as exceptions
-        try:
-            self._session = onnxruntime.InferenceSession(
-                os.fspath(path), options, providers=["CPUExecutionProvider"]
-            )
-        except Exception as error:  # onnxruntime raises kinds of its own
-            reason = str(error).splitlines()[0]
-            raise ValueError(
-                f"{path}: not an ONNX model, or damaged, or cut short ({reason}): export it again"
-            ) from None
-        metadata = self._session.get_modelmeta().custom_metadata_map
-        try:
-            description = Description.from_json(metadata.get(METADATA_KEY, ""))
-        except ValueError as error:
-            raise ValueError(f"{path}: {error}") from None
-        if description.estimator != "MidFeaClassifier":
-            raise ValueError(f"{path}: holds a {description.estimator}, a classifier is needed")
+            self._session, description = _open(content)
+        except ModelFileError as error:
+            raise ModelFileError(f"{path}: {error}") from None
         self.n_jobs = n_jobs
         self.classes_ = description.classes
         self.max_side, self.min_side = description.max_side, description.min_side
@@ -132,6 +128,8 @@ class OnnxClassifier:
                 name, message = names.name(index), str(error)
                 raise ImageError(message if message.startswith(name) else f"{name} {error}") from None
             result = self._session.run(["probabilities"], {"images": pixels[None]})[0][0]
+            if not np.isfinite(result).all():
+                raise ModelFileError("the exported model gives NaN or infinity: export it again")
             return np.asarray(result, dtype=np.float64)
 
         n_threads = int(joblib.effective_n_jobs(-1 if self.n_jobs is None else self.n_jobs))
@@ -159,3 +157,61 @@ class OnnxClassifier:
             white = max(float(grey.max()), 1e-12)
             grey = np.clip(np.rint(grey * (255 / white)), 0, 255).astype(np.uint8)
         return np.repeat(grey[:, :, None], 3, axis=2)
+
+
+def _content(path: str | os.PathLike[str]) -> bytes:
+    try:
+        with open_regular(path) as file:
+            return file.read()
+    except FileNotFoundError:
+        raise FileNotFoundError(f"{path}: no such model file") from None
+    except OSError as error:
+        raise ModelFileError(f"{path}: cannot be read ({error.strerror or error})") from None
+
+
+def _open(content: bytes) -> tuple[onnxruntime.InferenceSession, Description]:
+    """A session and what the file says of itself; ModelFileError if it is not a classifier of ours."""
+    try:
+        import onnx
+        import onnxruntime
+    except ImportError:
+        raise MissingExtra("onnx and onnxruntime") from None
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1  # images go side by side instead
+    options.log_severity_level = 4  # errors come as exceptions
+    try:
+        model = onnx.ModelProto.FromString(content)
+        description = Description.from_json(_metadata(model))
+        if description.format > 1 and checksum.is_sound(content) is not True:
+            raise ModelFileError(
+                "damaged: its checksum does not agree with its content; export it again"
+            )
+        if any(name in LOOPS for name in _operators(model.graph)):
+            raise ModelFileError("holds loops, which no file of midfea has: export it again")
+        session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+        shape = session.get_outputs()[0].shape
+    except ModelFileError:
+        raise
+    except Exception as error:  # onnxruntime and protobuf raise kinds of their own
+        reason = (str(error) or type(error).__name__).splitlines()[0]
+        raise ModelFileError(
+            f"not an ONNX model, or damaged, or cut short ({reason:.200}): export it again"
+        ) from None
+    if description.estimator != "MidFeaClassifier":
+        raise ModelFileError(f"holds a {description.estimator!s:.50}, a classifier is needed")
+    if shape[1:] != [len(description.classes)]:
+        raise ModelFileError(f"gives {shape[1:]} numbers for {len(description.classes)} classes")
+    return session, description
+
+
+def _metadata(model: onnx.ModelProto) -> str:
+    return next((str(entry.value) for entry in model.metadata_props if entry.key == METADATA_KEY), "")
+
+
+def _operators(graph: onnx.GraphProto) -> Iterator[str]:
+    """The operators of a graph and of the graphs inside them."""
+    for node in graph.node:
+        yield node.op_type
+        for attribute in node.attribute:
+            for inside in (attribute.g, *attribute.graphs):
+                yield from _operators(inside)
