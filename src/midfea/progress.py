@@ -54,7 +54,8 @@ def progress_bars(shown: bool = True) -> Iterator[None]:
         return
     done_of_all = (bar.BarColumn(), bar.MofNCompleteColumn())
     times = (bar.TimeElapsedColumn(), "left", bar.TimeRemainingColumn())
-    with bar.Progress("{task.description}", *done_of_all, *times, console=console) as bars:
+    name = bar.TextColumn("{task.description}", markup=False)
+    with bar.Progress(name, *done_of_all, *times, console=console) as bars:
         tasks: dict[str, bar.TaskID] = {}
 
         def report(what: str, done: int, total: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 
@@ -9,6 +10,7 @@ import typer
 
 from midfea import __version__
 from midfea.cli import bench, compare, demo, evaluate, explain, export, predict, serve, train
+from midfea.cli.common import warn
 from midfea.cli.reproduce import reproduce
 
 app = typer.Typer(
@@ -40,16 +42,30 @@ def _common(
 
 
 def main() -> None:
-    """Run the command; what the user can mend is said in one line, without a traceback."""
+    """Run the command; whatever goes wrong is said in one line, without a traceback."""
+    for stream in (sys.stdout, sys.stderr):  # names of files can be any bytes
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="surrogateescape" if stream is sys.stdout else "backslashreplace")
     try:
         app(prog_name="midfea")  # also for python -m midfea, and for the shell's completion
-    except (ValueError, OSError, ImportError) as error:  # a missing extra is named with its pip line
-        if os.environ.get("MIDFEA_DEBUG"):
-            raise
-        message = " ".join(str(error).split())
-        print(f"midfea: error: {message}", file=sys.stderr)
-        sys.exit(1)
     except SystemExit as ended:
         if ended.code == 130:  # what typer makes of Ctrl-C
-            print("midfea: interrupted, no unfinished file is left", file=sys.stderr)
+            warn("interrupted, no unfinished file is left")
         raise
+    except Exception as error:
+        if os.environ.get("MIDFEA_DEBUG"):
+            raise
+        warn(f"error: {_explained(error)}")
+        sys.exit(1)
+
+
+def _explained(error: Exception) -> str:
+    message = " ".join(str(error).split())
+    if isinstance(error, ValueError | OSError | ImportError) and message:  # a user can mend these
+        return message
+    if isinstance(error, MemoryError):
+        return f"not enough memory: give fewer or smaller images. {message}"
+    name = type(error).__name__
+    return (
+        f"this should not happen ({name}: {message}). Please report it, with what MIDFEA_DEBUG=1 shows"
+    )

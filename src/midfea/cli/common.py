@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import csv
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from midfea.files import check_writable, replacing
 
 if TYPE_CHECKING:
     from sklearn.utils import Bunch
@@ -17,32 +20,41 @@ if TYPE_CHECKING:
     from midfea.pictures.picture import Picture
     from midfea.provenance import Row
 
+TEXT: dict[str, Any] = {"encoding": "utf-8", "errors": "surrogateescape"}  # names can be any bytes
+
+
+def printable(text: str) -> str:
+    """The text with control characters, such as those that move the cursor, written out."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
 
 def warn(message: str) -> None:
     """A line for the user that is not part of the result."""
-    print(f"midfea: {message}", file=sys.stderr)
+    print(f"midfea: {printable(message)}", file=sys.stderr)
 
 
-def warn_listed(message: str, items: Sequence[str], shown: int = 5) -> None:
-    """A line for the user and the first of the things it speaks of."""
+def warn_listed(message: str, items: Sequence[str], shown: int = 5, where: str = "") -> None:
+    """A line for the user and the first of the things it speaks of; `where` to find the others."""
     warn(f"{message}:")
     for item in items[:shown]:
         warn(f"  {item}")
     if len(items) > shown:
-        warn(f"  ... and {len(items) - shown} more")
+        warn(f"  ... and {len(items) - shown} more{where}")
 
 
-def warn_skipped(skipped: Sequence[Skipped], total: int) -> None:
-    """Name the files that were left out, and count them."""
+def warn_skipped(skipped: Sequence[Skipped], total: int, listed: Path | None = None) -> None:
+    """Name the first files that were left out, and write all of them to a CSV file if asked to."""
+    if listed is not None:
+        with replacing(listed) as temporary, temporary.open("w", newline="", **TEXT) as file:
+            csv.writer(file).writerows([("file", "reason"), *skipped])
     if skipped:
         named = [f"{path}: {reason}" for path, reason in skipped]
-        warn_listed(f"skipped {len(skipped)} of {total} files", named)
+        where = f": all are in {listed}" if listed else ": --skipped FILE lists them all"
+        warn_listed(f"skipped {len(skipped)} of {total} files", named, where=where)
 
 
 def check_outputs(*paths: Path | None) -> None:
     """OSError before any long work, if one of the files to write cannot be written."""
-    from midfea.files import check_writable
-
     for path in paths:
         if path is not None:
             check_writable(path)
@@ -62,7 +74,9 @@ def load_classifier(path: Path) -> Predictor:
     return model
 
 
-def read_folder(folder: Path, classifier: Predictor, thumbnails: bool = False) -> Bunch:
+def read_folder(
+    folder: Path, classifier: Predictor, thumbnails: bool = False, skipped: Path | None = None
+) -> Bunch:
     """The labelled images of a folder as the classifier wants them; files left out are named."""
     from midfea.datasets import load_folder
 
@@ -73,7 +87,7 @@ def read_folder(folder: Path, classifier: Predictor, thumbnails: bool = False) -
         thumbnails=thumbnails,
         rounded=classifier.rounded,
     )
-    warn_skipped(data.skipped, len(data.paths) + len(data.skipped))
+    warn_skipped(data.skipped, len(data.paths) + len(data.skipped), skipped)
     return data
 
 
@@ -119,12 +133,13 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     for index, column in enumerate(columns):
         table.add_column(column, justify="left" if index == 0 else "right", overflow="fold")
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*(Text(printable(cell)) for cell in row))  # names are no markup
     console = Console(highlight=False)
     if not console.is_terminal:
         console.width = 200

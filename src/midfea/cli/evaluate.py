@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from midfea.cli.common import check_outputs, load_classifier, print_table, read_folder
-from midfea.cli.options import Folder, Jobs, Model, Report
+from midfea.cli.options import Folder, Jobs, Model, Report, SkippedFile
 
 if TYPE_CHECKING:
     from midfea.learning.interval import Interval
@@ -25,6 +25,7 @@ def evaluate(
     json_file: Annotated[
         Path | None, typer.Option("--json", metavar="FILE", help="Also write the numbers to this file.")
     ] = None,
+    skipped: SkippedFile = None,
     jobs: Jobs = None,
 ) -> None:
     """Compare a model's predictions with the labels of a folder it was not trained on.
@@ -43,11 +44,11 @@ def evaluate(
     from midfea.progress import progress_bars
     from midfea.report import Facts, Gallery, write_report
 
-    check_outputs(report, json_file)
+    check_outputs(report, json_file, skipped)
     classifier = load_classifier(model)
     classifier.n_jobs = jobs
     with progress_bars():
-        data = read_folder(folder, classifier, thumbnails=report is not None)
+        data = read_folder(folder, classifier, report is not None, skipped)
         _check_labels(data.target, classifier.classes_, folder)
         images = data.paths if classifier.reads_files else data.images
         probabilities = classifier.predict_proba(images)
@@ -64,6 +65,7 @@ def evaluate(
             title=folder.resolve().name,
             interval=interval,
             how=f"Measured on {n_images} images that were not trained on, with {model.name}.",
+            skipped=[(str(file), reason) for file, reason in data.skipped],
         )
         names = [str(path.relative_to(folder)) for path in data.paths]
         with progress_bars():

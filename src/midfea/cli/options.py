@@ -15,6 +15,10 @@ PresetOption = Annotated[
     Preset, typer.Option(help="fast: seconds. paper: the paper's settings. best: most accurate.")
 ]
 Report = Annotated[Path | None, typer.Option(help="Also write a report (one HTML file).")]
+SkippedFile = Annotated[
+    Path | None,
+    typer.Option("--skipped", metavar="FILE", help="Also write all files left out, and why (CSV)."),
+]
 Folder = Annotated[
     Path, typer.Argument(help="One folder of images for each class inside it.", show_default=False)
 ]

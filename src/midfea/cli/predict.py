@@ -13,8 +13,8 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from midfea.cli.common import load_classifier, print_table, read_for, warn_skipped
-from midfea.cli.options import Jobs, Model
+from midfea.cli.common import check_outputs, load_classifier, print_table, read_for, warn_skipped
+from midfea.cli.options import Jobs, Model, SkippedFile
 
 UNSURE = "unsure"
 Format = StrEnum("Format", ["table", "csv", "json"])
@@ -46,6 +46,7 @@ def predict(
             metavar="P", help=f'Print "{UNSURE}" below this probability (0 to 1).', min=0.0, max=1.0
         ),
     ] = 0.0,
+    skipped: SkippedFile = None,
     jobs: Jobs = None,
 ) -> None:
     """Predict the class of each image, with its probability.
@@ -60,17 +61,18 @@ def predict(
         find new -name '*.png' | midfea predict pets.midfea - --format csv > answers.csv
         midfea predict pets.midfea new --threshold 0.8 --format json
     """
-    from midfea.datasets.folder import find_images
+    from midfea.datasets.folder import search_images
     from midfea.progress import progress_bars
 
+    check_outputs(skipped)
     classifier = load_classifier(model)
     classifier.n_jobs = jobs
     named = [name for place in places for name in (_names() if place == "-" else [place])]
-    paths = find_images(named)
-    if not paths:
+    paths, left_out = search_images(named)
+    if not paths and not left_out:
         raise ValueError(f"no images in {', '.join(places)}")
     with progress_bars():
-        images, kept, skipped = read_for(classifier, paths)
+        images, kept, unreadable = read_for(classifier, paths)
         probabilities: Any = classifier.predict_proba(images) if images else []
     names = [str(label) for label in classifier.classes_]
     answers = [
@@ -83,8 +85,9 @@ def predict(
         _print_csv(answers, top, threshold)
     elif answers:
         _print_table(answers, top, threshold)
-    warn_skipped(skipped, len(paths))
-    if skipped:
+    left_out += unreadable
+    warn_skipped(left_out, len(kept) + len(left_out), skipped)
+    if left_out:
         raise typer.Exit(1)
 
 

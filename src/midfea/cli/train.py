@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import tempfile
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from midfea.cli.common import check_outputs, read_folder, training_curve, warn, warn_listed
-from midfea.cli.options import Folder, Jobs, Preset, PresetOption, Report, Seed
+from midfea.cli.options import Folder, Jobs, Preset, PresetOption, Report, Seed, SkippedFile
 
 if TYPE_CHECKING:
     from sklearn.utils import Bunch
@@ -36,6 +38,7 @@ def train(
         ),
     ] = None,
     report: Report = None,
+    skipped: SkippedFile = None,
     seed: Seed = 0,
     jobs: Jobs = None,
 ) -> None:
@@ -56,15 +59,15 @@ def train(
     """
     from midfea.progress import progress_bars
 
-    check_outputs(output, report)
+    check_outputs(output, report, skipped)
     model = make_classifier(preset.value, seed=seed, jobs=jobs, finetune=finetune)
     started = time.perf_counter()
     with progress_bars():
-        data = read_folder(folder, model, thumbnails=report is not None)
+        data = read_folder(folder, model, report is not None, skipped)
         _check_classes(data.target, data.target_names, folder)
         _warn_duplicates([image.digest() for image in data.images], data.target, data.paths, folder)
         model.fit(data.images, data.target)
-    model.save(output)
+    output = _save(model, output)
     seconds = time.perf_counter() - started
     learned = f"{len(data.images)} images of {len(model.classes_)} classes in {seconds:.0f} s"
     print(f"Learned from {learned}.")
@@ -77,6 +80,22 @@ def train(
     if report is not None:
         _write_report(report, model, data, folder, learned, seed)
         print(f"Report: {report}")
+
+
+def _save(model: MidFeaClassifier, path: Path) -> Path:
+    """Save the model; if that fails, where there is room: what was learned in minutes is not lost."""
+    try:
+        model.save(path)
+        return path
+    except OSError as error:
+        for folder in (Path.cwd(), Path.home(), Path(tempfile.gettempdir())):
+            kept = folder / f"{path.stem}-recovered-{time.strftime('%Y%m%d-%H%M%S')}.midfea"
+            with suppress(OSError):
+                model.save(kept)
+                warn(f"cannot write {path} ({error.strerror or error})")
+                warn(f"the model is kept in {kept}: move it to where it belongs")
+                return kept
+        raise
 
 
 def _write_report(
@@ -94,6 +113,7 @@ def _write_report(
         how=f"Expected on new images of the same kind: {validation.how}.",
         learned=learned,
         seed=seed,
+        skipped=[(str(file), reason) for file, reason in data.skipped],
     )
     with progress_bars():
         write_report(

@@ -70,7 +70,12 @@ def load_folder(
     if not root.is_dir():
         raise ValueError(f"{root}: no such folder")
     classes = sorted(p for p in root.iterdir() if p.is_dir() and not p.name.startswith("."))
-    listed = [(path, c.name) for c in classes for path in find_images([c])]
+    listed: list[tuple[Path, str]] = []
+    left_out: list[Skipped] = []
+    for folder_of_class in classes:
+        paths, skipped = search_images([folder_of_class])
+        listed += [(path, folder_of_class.name) for path in paths]
+        left_out += skipped
     if not listed:
         raise ValueError(
             f"{root}: no images found. Expected one folder for each class with images in it, such as "
@@ -84,35 +89,51 @@ def load_folder(
         target_names=[c.name for c in classes],
         paths=[photo.path for photo in photos],
         thumbnails=[photo.thumbnail for photo in photos],
-        skipped=skipped,
+        skipped=left_out + skipped,
     )
 
 
 def find_images(places: Iterable[str | os.PathLike[str]]) -> list[Path]:
+    """The images of `search_images`."""
+    return search_images(places)[0]
+
+
+def search_images(places: Iterable[str | os.PathLike[str]]) -> tuple[list[Path], list[Skipped]]:
     """Image files among the files named and, at any depth, in the folders named; sorted by folder.
 
-    A name with `*`, `?` or `[` that is no file is a pattern, `**` any number of folders.
+    A name with `*`, `?` or `[` that is no file is a pattern, `**` any number of folders. Folders that
+    cannot be listed, and links to folders, are left out and named in the second list.
     """
     found: list[Path] = []
+    skipped: list[Skipped] = []
     for place in map(Path, places):
-        is_pattern = glob.has_magic(str(place)) and not place.exists()
-        matches = sorted(glob.glob(str(place), recursive=True)) if is_pattern else [place]
-        for match in map(Path, matches):
-            if match.is_dir():
-                found += _images_inside(match)
-            elif has_image_ending(match.name) or not is_pattern:
-                found.append(match)
-    return list(dict.fromkeys(found))
+        if os.path.isdir(place):
+            _search(place, found, skipped)
+        elif glob.has_magic(str(place)) and not os.path.exists(place):
+            for match in map(Path, sorted(glob.glob(str(place), recursive=True))):
+                if os.path.isdir(match):
+                    _search(match, found, skipped)
+                elif has_image_ending(match.name):
+                    found.append(match)
+        else:
+            found.append(place)
+    return list(dict.fromkeys(found)), list(dict.fromkeys(skipped))
 
 
-def _images_inside(folder: Path) -> list[Path]:
-    return sorted(
-        path
-        for path in folder.rglob("*")
-        if has_image_ending(path.name)
-        and path.is_file()
-        and not any(part.startswith(".") for part in path.relative_to(folder).parts)
-    )
+def _search(folder: Path, found: list[Path], skipped: list[Skipped]) -> None:
+    """Add the images inside a folder, but for hidden ones, and what had to be left out."""
+
+    def failed(error: OSError) -> None:
+        skipped.append(Skipped(Path(error.filename), f"the folder cannot be read ({error.strerror})"))
+
+    inside: list[Path] = []
+    for root, folders, files in os.walk(folder, onerror=failed):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        for name in folders:
+            if os.path.islink(os.path.join(root, name)):
+                skipped.append(Skipped(Path(root, name), "a link to a folder: links are not followed"))
+        inside += [Path(root, n) for n in files if has_image_ending(n) and not n.startswith(".")]
+    found += sorted(inside)
 
 
 def read_photos(

@@ -23,7 +23,7 @@ from midfea.learning.interval import Interval
 from midfea.learning.predictions import Predictions
 from midfea.report.gallery import Gallery, mistakes, script_data, stage_maps
 from midfea.view import charts, confusion, inside
-from midfea.view.markup import Part, facts, page, static, text
+from midfea.view.markup import Part, facts, page, scrollable, static, text
 
 if TYPE_CHECKING:
     from midfea.export.runtime import Predictor
@@ -47,6 +47,7 @@ class Facts:
     learned : training images and time; empty if not known
     seed : of the command; None if it has none
     others : accuracies of other methods on the same images, by name
+    skipped : files that were left out, each with the reason
     """
 
     title: str
@@ -55,6 +56,7 @@ class Facts:
     learned: str = ""
     seed: int | None = None
     others: dict[str, float] = field(default_factory=dict)
+    skipped: Sequence[tuple[str, str]] = ()
 
 
 def write_report(
@@ -76,6 +78,10 @@ def write_report(
     """
     model = classifier if isinstance(classifier, MidFeaClassifier) else None
     parts = _parts(model, predictions, gallery, curve)
+    if about.skipped:
+        rows = "".join(f"<tr><td>{text(f)}<td>{text(why)}" for f, why in about.skipped)
+        listed = scrollable("Files left out", f"<table><tr><th>File<th>Why{rows}</table>")
+        parts.append(Part("skipped", f"Files left out ({len(about.skipped)})", listed))
     parts.append(Part("how", "How this was made", _made(model, about)))
     links = "".join(f'<a href="#{part.name}">{text(part.title)}</a>' for part in parts)
     body = (
@@ -89,7 +95,7 @@ def write_report(
     )
     with replacing(path) as temporary:
         whole = page(f"{about.title} – midfea report", body, FOLDER / "report.css")
-        temporary.write_text(whole, encoding="utf-8")
+        temporary.write_text(whole, encoding="utf-8", errors="backslashreplace")
 
 
 def _parts(
