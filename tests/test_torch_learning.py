@@ -20,17 +20,16 @@ from midfea.learning.folds import make_folds
 from midfea.learning.head import validation_scores
 from midfea.learning.kmeans import kmeans
 from midfea.learning.principal import principal_directions
-from midfea.learning.selectivity.codes import update_H
+from midfea.learning.selectivity.codes import smooth_terms, update_H
 from midfea.learning.selectivity.dictionary import update_D
 from midfea.learning.selectivity.encoder import choose_ridge, update_encoder
 from midfea.learning.selectivity.objective import (
     Layer,
     Weights,
+    class_blocks,
     encode,
     objective_terms,
-    smooth_gradients,
 )
-from midfea.learning.selectivity.per_class import class_blocks
 from midfea.learning.selectivity.start import make_start
 from small import SMALL_FAST as SMALL
 
@@ -79,9 +78,12 @@ def test_same_start_value_and_gradient(put, init, n_neurons):
     for name, value in objective_terms(X, blocks, start, Weights()).items():
         assert isinstance(terms[name], float)
         assert terms[name] == pytest.approx(value, rel=1e-10)
-    gradients = smooth_gradients(there, blocks, moved, Weights())
-    for mine, theirs in zip(gradients, smooth_gradients(X, blocks, start, Weights()), strict=True):
-        assert_allclose(to_numpy(mine), theirs, atol=1e-9)
+    found = []
+    for columns, layer in ((there, moved), (X, start)):
+        smooth = smooth_terms(columns, blocks, layer, Weights())
+        found.append([smooth.value(layer.H), *smooth.derivatives(layer.H)])
+    for mine, theirs in zip(*found, strict=True):
+        assert_allclose(mine.cpu(), theirs, rtol=1e-10, atol=1e-9)
 
 
 @pytest.mark.parametrize("by_class", [False, True])

@@ -21,8 +21,7 @@ from sklearn.utils.validation import (
 
 from midfea.engines import get_engine
 from midfea.estimators.base import MidFeaBase
-from midfea.estimators.neuron_selectivity import NeuronSelectivity
-from midfea.estimators.neurons import fit_ns_layer
+from midfea.estimators.neuron_selectivity import NeuronSelectivity, fit_ns_layer
 from midfea.evidence import Explanation, explain
 from midfea.learning.augmented import check_augment, choose_kinds, with_augmented
 from midfea.learning.choices import Trials

@@ -14,8 +14,7 @@ from sklearn.svm import LinearSVR
 from sklearn.utils.validation import assert_all_finite, check_is_fitted, column_or_1d
 
 from midfea.estimators.base import MidFeaBase
-from midfea.estimators.neuron_selectivity import NeuronSelectivity
-from midfea.estimators.neurons import fit_ns_layer
+from midfea.estimators.neuron_selectivity import NeuronSelectivity, fit_ns_layer
 from midfea.learning.ns_layer import NSLayer
 from midfea.learning.parts import RegressorParts
 from midfea.model_file import SavedModel

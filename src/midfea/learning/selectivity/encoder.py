@@ -25,6 +25,7 @@ from midfea.learning.newton import (
     LossAt,
     Problem,
     Product,
+    dot,
     gram,
     gram_product,
     matrix_product,
@@ -43,14 +44,6 @@ class Regression(NamedTuple):
     """Logistic regressions of neurons: W = A X^T, b = A 1, and the scores Z = W X + b 1^T, (d, N)."""
 
     A: Array
-    Z: Array
-
-
-class Start(NamedTuple):
-    """An encoder W = A X^T, b = A 1 + shift, and its scores Z = W X + b 1^T."""
-
-    A: Array
-    shift: Array
     Z: Array
 
 
@@ -79,7 +72,7 @@ def update_encoder(
     mean squared length. A `memory` kept from call to call saves most of the logistic regression's work.
     """
     xp, memory = namespace(X), memory or Memory(X)
-    ridge *= float(_dot(X, X).sum()) / X.shape[1] + 1
+    ridge *= float(dot(X, X).sum()) / X.shape[1] + 1
     A, shift, fresh = logistic_start(memory, H, ridge)
     Z = W @ X + b[:, None]
     squared_error = _squared_error(H)
@@ -127,13 +120,15 @@ def _squared_error(H: Array) -> Loss:
     def loss(z: Array, rows: Array) -> LossAt:
         s = special(z).expit(z)
         error, derivative = s - H[rows], s * (1 - s)
-        return LossAt(_dot(error, error), 2 * error * derivative, 2 * derivative * derivative)
+        return LossAt(dot(error, error), 2 * error * derivative, 2 * derivative * derivative)
 
     return loss
 
 
-def logistic_start(memory: Memory, H: Array, ridge: float) -> Start:
-    """An encoder from logistic regressions on whether neurons fire.
+def logistic_start(memory: Memory, H: Array, ridge: float) -> tuple[Array, Array, Array]:
+    """An encoder W = A X^T, b = A 1 + shift from logistic regressions on whether neurons fire.
+
+    Returned are A, the shift and the scores Z = W X + b 1^T.
 
     Then a gain and a shift for each neuron bring its answers to the level of H. How strongly each
     sample drives it is left out: an encoder asked for that, with more dimensions than samples, learns
@@ -143,7 +138,7 @@ def logistic_start(memory: Memory, H: Array, ridge: float) -> Start:
     memory.last = logistic_regression(memory.product, targets, ridge, memory.last)
     A, Z = memory.last
     gain, shift = _calibration(Z, H.clip(0, 1), targets)
-    return Start(gain[:, None] * A, shift, gain[:, None] * Z + shift[:, None])
+    return gain[:, None] * A, shift, gain[:, None] * Z + shift[:, None]
 
 
 def firing(H: Array) -> Array:
@@ -219,9 +214,9 @@ def _calibration(Z: Array, H: Array, targets: Array, max_iter: int = 10) -> tupl
 
     at = error(gain, shift)
     for _ in range(max_iter):
-        by_gain, by_shift = _dot(at.gradient, Z), at.gradient.sum(axis=1)
+        by_gain, by_shift = dot(at.gradient, Z), at.gradient.sum(axis=1)
         weighted = at.curvature * Z
-        a, c, e = _dot(weighted, Z), weighted.sum(axis=1), at.curvature.sum(axis=1)
+        a, c, e = dot(weighted, Z), weighted.sum(axis=1), at.curvature.sum(axis=1)
         a, e = a * (1 + damping) + 1e-9, e * (1 + damping) + 1e-9
         determinant = a * e - c * c
         new_gain = gain - xp.asarray((e * by_gain - c * by_shift) / determinant, dtype=Z.dtype)
@@ -237,9 +232,3 @@ def _calibration(Z: Array, H: Array, targets: Array, max_iter: int = 10) -> tupl
             xp.where(better[:, None], reached.curvature, at.curvature),
         )
     return gain, shift
-
-
-def _dot(a: Array, b: Array) -> Array:
-    """Inner products of rows, float64."""
-    xp = namespace(a)
-    return xp.asarray(xp.einsum("ij,ij->i", a, b), dtype=xp.float64)
