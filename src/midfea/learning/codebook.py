@@ -6,6 +6,7 @@ Filters and words are learned from a bounded sample. Nothing grows with images x
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import fields
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,22 +71,9 @@ def make_chain(
 ) -> Chain:
     """The chain of these settings."""
     resolved = settings.without_auto()
-    return Chain(
-        filters=filters,
-        codebook=codebook,
-        rectify=resolved.rectify,
-        floor=float(resolved.floor),
-        padding=resolved.padding,
-        pairs=resolved.pairs,
-        window=resolved.window,
-        scales=scales,
-        encoding=resolved.encoding,
-        n_neighbors=resolved.n_neighbors,
-        sharpness=resolved.sharpness,
-        partition=resolved.partition,  # type: ignore[arg-type]
-        pooling=resolved.pooling,
-        rounded=rounded,
-    )
+    shared = {f.name for f in fields(Chain)} & {f.name for f in fields(ChainSettings)} - {"scales"}
+    given = {name: getattr(resolved, name) for name in shared} | {"floor": float(resolved.floor)}
+    return Chain(filters=filters, codebook=codebook, scales=scales, rounded=rounded, **given)
 
 
 def _learn_codebook(

@@ -12,7 +12,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import logsumexp
 
 from midfea.arrays import Array, to_numpy
-from midfea.learning.folds import ALWAYS_TRAINING, Indices, split
+from midfea.learning.folds import Indices, splits
 from midfea.learning.svm import (
     GRAM_LIMIT,
     class_signs,
@@ -82,14 +82,8 @@ class ValidatedC:
         indices = np.flatnonzero(np.isfinite(self.scores[:, 0]))
         if not len(indices):
             return no_validation(self.scores.shape[1])
-        return Validation(
-            indices=indices,
-            labels=y[indices],
-            scores=self.logit_scale * self.scores[indices].astype(np.float64),
-            folds=folds[indices],
-            n_folds=n_folds,
-            n_groups=len(indices) if groups is None else len(np.unique(groups[indices])),
-        )
+        scores = self.logit_scale * self.scores[indices].astype(np.float64)
+        return Validation.of(indices, scores, y, folds, n_folds, groups)
 
 
 def validate_C(
@@ -128,11 +122,11 @@ def validation_scores(
     the samples held out. There may be more features than labels: those of augmented images follow, in
     the order of the samples, and are trained on where their sample is.
     """
-    splits = list(_splits(folds))
+    parts = splits(folds)
     scores = np.full((len(candidates), len(y), int(y.max()) + 1), np.nan, dtype=np.float32)
-    work = split_scores(features, y, candidates, splits, learn_layer, put)
-    for (_, test), part in zip(splits, track(work, "classifier", len(splits)), strict=True):
-        scores[:, test] = part
+    work = split_scores(features, y, candidates, parts, learn_layer, put)
+    for (_, test), values in zip(parts, track(work, "classifier", len(parts)), strict=True):
+        scores[:, test] = values
     return scores
 
 
@@ -140,11 +134,11 @@ def split_scores(
     features: Features,
     y: Indices,
     candidates: Sequence[float],
-    splits: Sequence[tuple[Indices, Indices]],
+    parts: Sequence[tuple[Indices, Indices]],
     learn_layer: LearnLayer | None = None,
     put: Put = np.asarray,
 ) -> Iterator[NDArray[np.float32]]:
-    """Scores of each split's test part by SVMs of its training part, (n_candidates, n_test, n_classes).
+    """Scores of each test part by SVMs of its training part, (n_candidates, n_test, n_classes).
 
     All share one Gram matrix where that fits into memory, and several are solved at the same time.
     """
@@ -153,9 +147,9 @@ def split_scores(
     shared = gram(put(features)) if len(features) <= GRAM_LIMIT and learn_layer is None else None
 
     def scores(i: int) -> NDArray[np.float32]:
-        train, test = splits[i]
+        train, test = parts[i]
         rows = np.concatenate([train + k * len(y) for k in range(n_times)])
-        targets, parts, alpha = put(signs[rows]), [], None
+        targets, by_C, alpha = put(signs[rows]), [], None
         if shared is not None:
             within, across = shared[np.ix_(rows, rows)], shared[np.ix_(test, rows)]
         else:
@@ -170,17 +164,13 @@ def split_scores(
             else:
                 alpha = solve(product, targets, C)
                 values = others @ (inputs.T @ alpha) + alpha.sum(axis=0)
-            parts.append(two_columns(to_numpy(values)))
-        return np.stack(parts)
+            by_C.append(two_columns(to_numpy(values)))
+        return np.stack(by_C)
 
     n_fitting = GRAM_LIMIT**2 // (2 * len(features) ** 2)  # parts of the Gram matrix in memory
     parallel = isinstance(shared, np.ndarray)
     n_threads = min(int(joblib.effective_n_jobs(-1)), MAX_SVMS_AT_ONCE, n_fitting) if parallel else 1
-    return in_parallel(scores, range(len(splits)), max(1, n_threads))
-
-
-def _splits(folds: Indices) -> Iterator[tuple[Indices, Indices]]:
-    return (split(folds, int(fold)) for fold in np.unique(folds) if fold != ALWAYS_TRAINING)
+    return in_parallel(scores, range(len(parts)), max(1, n_threads))
 
 
 def calibrate(scores: NDArray[np.float32], y: Indices, n_uniform: int = 0) -> tuple[float, float]:

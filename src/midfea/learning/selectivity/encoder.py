@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from midfea.arrays import Array, namespace, ratio, special, to_numpy
-from midfea.learning.folds import make_folds, split
+from midfea.learning.folds import make_folds, splits
 from midfea.learning.newton import (
     Accuracy,
     Loss,
@@ -97,7 +97,7 @@ def choose_ridge(
     chosen = np.random.RandomState(seed).permutation(len(y))[:MAX_CHOICE_SAMPLES]
     X, y = X[:, chosen], np.unique(y[chosen], return_inverse=True)[1]
     folds = make_folds(y, 3, seed)
-    parts = [split(folds, fold) for fold in np.unique(folds) if fold >= 0]
+    parts = splits(folds)
     if not parts or y.max() == 0:
         return ridges[0]
     matrix = gram(X.T)
