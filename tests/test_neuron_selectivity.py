@@ -151,11 +151,11 @@ def test_steps_go_down_by_themselves(seed, dtype):
     def value():
         return sum(objective_terms(X, blocks, layer, weights).values())
 
-    for by_class, method in ((False, "columns"), (True, "gradient")):
+    for by_class, in_turn in ((False, True), (True, False)):
         before = value()
         layer = layer._replace(H=update_H(X, blocks, layer, weights, by_class=by_class))
         after_H = value()
-        layer = layer._replace(D=update_D(X, layer, method=method))
+        layer = layer._replace(D=update_D(X, layer, in_turn=in_turn))
         after_D = value()
         W, b = update_encoder(X, layer.H, layer.W, layer.b, max_iter=5)
         layer = layer._replace(W=W, b=b)
@@ -181,8 +181,8 @@ def test_a_step_that_goes_too_far_is_shortened():
 
 def test_both_dictionary_steps_reach_a_stationary_point():
     X, _, layer = problem(4, p=9, d=4)
-    for method in ("columns", "gradient"):
-        D = update_D(X, layer, method=method, max_iter=5000, tol=0)
+    for in_turn in (True, False):
+        D = update_D(X, layer, in_turn=in_turn, max_iter=5000, tol=0)
         gradient = (D @ layer.H - X) @ layer.H.T
         tangent = gradient - D * (D * gradient).sum(axis=0)  # what the unit sphere leaves of it
         assert np.abs(tangent).max() < 1e-6 * np.abs(gradient).max()

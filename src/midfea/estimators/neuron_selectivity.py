@@ -25,9 +25,8 @@ from midfea.learning.selectivity.encoder import choose_ridge
 from midfea.learning.selectivity.objective import Layer, Weights, class_blocks, class_means, encode
 from midfea.learning.selectivity.rounds import Settings, Solver, rounds
 from midfea.learning.selectivity.start import Init, make_start
+from midfea.learning.svm import Put
 from midfea.progress import progress_bars, track
-
-Put = Callable[[NDArray[Any]], Array]  # see `midfea.engines.Engine.arrays`
 
 FLOAT_TYPES = (np.float64, np.float32)
 MIN_CODE = 0.01  # root mean square of a class's codes, below which a neuron does not fire for it

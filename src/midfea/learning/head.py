@@ -11,23 +11,15 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 from scipy.special import logsumexp
 
-from midfea.arrays import Array, to_numpy
+from midfea.arrays import to_numpy
 from midfea.learning.folds import Indices, splits
-from midfea.learning.svm import (
-    GRAM_LIMIT,
-    class_signs,
-    fit_linear_svm,
-    gram,
-    gram_product,
-    solve,
-    solve_gram,
-)
+from midfea.learning.newton import MAX_GRAM_SAMPLES, gram, gram_product
+from midfea.learning.svm import Put, class_signs, fit_linear_svm, solve, solve_gram
 from midfea.learning.validation import Validation, no_validation
 from midfea.parallel import in_parallel
 from midfea.progress import track
 
 Features = NDArray[np.float32]
-Put = Callable[[NDArray[np.float32]], Array]  # where to compute: see `midfea.engines.Engine.arrays`
 Activations = Callable[[Features], Features]
 LearnLayer = Callable[[Features, Indices], Activations]  # features and labels to a layer
 
@@ -77,13 +69,13 @@ class ValidatedC:
     logit_scale: float
     scores: NDArray[np.float32]  # (n, n_classes), of samples held out; NaN for others
 
-    def record(self, y: Indices, folds: Indices, n_folds: int, groups: Indices | None) -> Validation:
+    def record(self, y: Indices, folds: Indices, groups: Indices | None) -> Validation:
         """The validation of the calibrated SVM alone."""
         indices = np.flatnonzero(np.isfinite(self.scores[:, 0]))
         if not len(indices):
             return no_validation(self.scores.shape[1])
         scores = self.logit_scale * self.scores[indices].astype(np.float64)
-        return Validation.of(indices, scores, y, folds, n_folds, groups)
+        return Validation.of(indices, scores, y, folds, int(folds.max()) + 1, groups)
 
 
 def validate_C(
@@ -96,16 +88,14 @@ def validate_C(
 ) -> ValidatedC:
     """The C with the most correct predictions of samples held out; the first of equally good ones."""
     scores = validation_scores(features, y, candidates, folds, learn_layer, put)
-    held_out = np.isfinite(scores[0, :, 0])
-    correct = [int((values.argmax(axis=1) == y)[held_out].sum()) for values in scores]
-    best = int(np.argmax(correct))
+    best = int(np.argmax([count_correct(values, y) for values in scores]))
     scale, _ = calibrate(scores[best], y, n_uniform=1)
     return ValidatedC(float(candidates[best]), scale, scores[best])
 
 
-def validation_loss(features: Features, y: Indices, C: float, folds: Indices) -> float:
-    """Mean negative log-likelihood of samples by calibrated SVMs trained without them."""
-    return calibrate(validation_scores(features, y, (C,), folds)[0], y)[1]
+def count_correct(scores: NDArray[np.float32], y: Indices) -> int:
+    """Correct predictions among the samples held out."""
+    return int((scores.argmax(axis=1) == y)[np.isfinite(scores[:, 0])].sum())
 
 
 def validation_scores(
@@ -144,7 +134,7 @@ def split_scores(
     """
     n_times = len(features) // len(y)
     signs = np.tile(class_signs(y), (n_times, 1))
-    shared = gram(put(features)) if len(features) <= GRAM_LIMIT and learn_layer is None else None
+    shared = gram(put(features)) if len(features) <= MAX_GRAM_SAMPLES and learn_layer is None else None
 
     def scores(i: int) -> NDArray[np.float32]:
         train, test = parts[i]
@@ -167,7 +157,7 @@ def split_scores(
             by_C.append(two_columns(to_numpy(values)))
         return np.stack(by_C)
 
-    n_fitting = GRAM_LIMIT**2 // (2 * len(features) ** 2)  # parts of the Gram matrix in memory
+    n_fitting = MAX_GRAM_SAMPLES**2 // (2 * len(features) ** 2)  # parts of the Gram matrix in memory
     parallel = isinstance(shared, np.ndarray)
     n_threads = min(int(joblib.effective_n_jobs(-1)), MAX_SVMS_AT_ONCE, n_fitting) if parallel else 1
     return in_parallel(scores, range(len(parts)), max(1, n_threads))

@@ -11,9 +11,6 @@ there.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -39,12 +36,8 @@ RIDGES = (1e-5, 1e-4, 1e-3)
 MAX_CHOICE_SAMPLES = 4_000  # samples by which the ridge is chosen
 MAX_PRODUCTS = 15  # conjugate gradient steps for a Newton step
 
-
-class Regression(NamedTuple):
-    """Logistic regressions of neurons: W = A X^T, b = A 1, and the scores Z = W X + b 1^T, (d, N)."""
-
-    A: Array
-    Z: Array
+# Logistic regressions of neurons, W = A X^T and b = A 1: A, and the scores Z = W X + b 1^T, both (d, N).
+Regression = tuple[Array, Array]
 
 
 class Memory:
@@ -87,33 +80,30 @@ def update_encoder(
     return W + A @ X.T, b + A.sum(axis=1)
 
 
-def choose_ridge(
-    X: Array, y: NDArray[np.intp], ridges: Sequence[float] = RIDGES, seed: int = 0
-) -> float:
-    """The ridge with which logistic regression has the best validation accuracy on X (p, N), y (N,).
+def choose_ridge(X: Array, y: NDArray[np.intp]) -> float:
+    """The one of RIDGES with which logistic regression is best in validation on X (p, N), y (N,).
 
     Many samples for each dimension, or clean ones, want hardly any; few noisy ones want much.
     """
-    chosen = np.random.RandomState(seed).permutation(len(y))[:MAX_CHOICE_SAMPLES]
+    chosen = np.random.RandomState(0).permutation(len(y))[:MAX_CHOICE_SAMPLES]
     X, y = X[:, chosen], np.unique(y[chosen], return_inverse=True)[1]
-    folds = make_folds(y, 3, seed)
-    parts = splits(folds)
+    parts = splits(make_folds(y, 3, seed=0))
     if not parts or y.max() == 0:
-        return ridges[0]
+        return RIDGES[0]
     matrix = gram(X.T)
     size = float(matrix.diagonal().mean())
     own = np.arange(y.max() + 1)[:, None] == y
     targets = namespace(X).asarray(own, dtype=X.dtype, device=X.device)
-    n_correct = np.zeros(len(ridges), dtype=int)
+    n_correct = np.zeros(len(RIDGES), dtype=int)
     for train, test in parts:
         product = matrix_product(matrix[np.ix_(train, train)])
         across = matrix[np.ix_(train, test)]
         solution = None
-        for i in np.argsort(ridges)[::-1]:  # from the easiest problem, each from the last one's solution
-            solution = logistic_regression(product, targets[:, train], ridges[i] * size, solution)
-            predicted = to_numpy((solution.A @ across).argmax(axis=0))
+        for i in np.argsort(RIDGES)[::-1]:  # from the easiest problem, each from the last one's solution
+            solution = logistic_regression(product, targets[:, train], RIDGES[i] * size, solution)
+            predicted = to_numpy((solution[0] @ across).argmax(axis=0))
             n_correct[i] += int((predicted == y[test]).sum())
-    return ridges[int(n_correct.argmax())]
+    return RIDGES[int(n_correct.argmax())]
 
 
 def _squared_error(H: Array) -> Loss:
@@ -184,9 +174,9 @@ def logistic_regression(
         values = w * (z.clip(0) - xp.log(larger) - t * z)
         return LossAt(values.sum(axis=1, dtype=xp.float64), w * (s - t), w * s * (1 - s))
 
-    start = start or Regression(xp.zeros_like(targets), xp.zeros_like(targets))
+    start = start or (xp.zeros_like(targets), xp.zeros_like(targets))
     problem = Problem(product, loss, ridge)
-    return Regression(*newton(problem, *start, Accuracy(tol, max_iter, MAX_PRODUCTS)))
+    return newton(problem, *start, Accuracy(tol, max_iter, MAX_PRODUCTS))
 
 
 def _calibration(Z: Array, H: Array, targets: Array, max_iter: int = 10) -> tuple[Array, Array]:
