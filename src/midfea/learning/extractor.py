@@ -93,8 +93,9 @@ class FeatureExtractor:
             return features
         pooled = map_pictures(self.pooled, pictures, n_threads, "features")
         for start in range(0, len(pictures), PROJECTED_AT_ONCE):
-            block = np.stack(list(islice(pooled, PROJECTED_AT_ONCE)))
-            features[start : start + len(block)] = prepared.project(block)
+            stop = min(start + PROJECTED_AT_ONCE, len(pictures))
+            # No more than there are: once `pooled` has ended, the linear algebra has all threads again.
+            features[start:stop] = prepared.project(np.stack(list(islice(pooled, stop - start))))
         return features
 
     def pooled_codes(self, pictures: Sequence[Picture], n_threads: int) -> Iterator[NDArray[np.float32]]:
