@@ -15,9 +15,9 @@ import torch.nn.functional as functional
 from torch import nn
 
 from midfea.learning.folds import make_folds, split
-from midfea.learning.network.augmentation import moved, relit
 from midfea.learning.network.model import squares_of, standard
 from midfea.learning.network.settings import NetworkSettings
+from midfea.learning.network.training import moved, relit
 from midfea.pictures.images import Images, Pictures
 from midfea.progress import track
 

@@ -12,7 +12,7 @@ from midfea import MidFeaClassifier
 from midfea.datasets import load_surfaces
 from midfea.engines import get_engine
 from midfea.engines.cpu import gradients, kernels
-from midfea.learning.network.joint import SINGLE_IMAGE_WEIGHT, joint_weights
+from midfea.learning.network.head import SINGLE_IMAGE_WEIGHT, joint_weights
 from midfea.learning.network.model import pooled
 from midfea.learning.network.settings import NetworkSettings
 from midfea.model_file import ModelFileError
@@ -72,7 +72,7 @@ def test_cells_of_the_network():
 def test_other_light():
     """Brightness, contrast and colours within bounds; no colour where none is."""
     torch = pytest.importorskip("torch")
-    from midfea.learning.network.augmentation import relit
+    from midfea.learning.network.training import relit
 
     images = torch.full((200, 3, 8, 8), float(NO_COLOUR))
     images[:, 0, :4] = NO_COLOUR - 16
@@ -93,7 +93,7 @@ def test_other_light():
 def test_light_from_a_side():
     """Brighter towards one border by as much as darker towards the other; colours stay."""
     torch = pytest.importorskip("torch")
-    from midfea.learning.network.augmentation import shaded
+    from midfea.learning.network.training import shaded
 
     images = torch.full((200, 3, 64, 32), 100.0)
     copies = shaded(images, torch.Generator().manual_seed(0))
@@ -110,7 +110,7 @@ def test_light_from_a_side():
 def test_moves():
     """A spot lies farther from where it was, the more images are moved; never beyond all bounds."""
     torch = pytest.importorskip("torch")
-    from midfea.learning.network.augmentation import moved
+    from midfea.learning.network.training import moved
 
     images = torch.zeros(200, 1, 64, 64)
     images[:, :, 31:33, 31:33] = 255
@@ -249,7 +249,7 @@ def test_the_network_needs_no_torch_to_run(surfaces, n_planes, aligned):
     start = Start(rng.normal(size=(6, 7, 7)).astype(np.float32), rng.rand(30, 96).astype(np.float32))
     module = NetworkModule(start, n_planes, 4, aligned, NetworkSettings())
     for name in ("pixels", "colours", "second", "third", "fourth"):
-        layer = getattr(module, f"{name}_norm")
+        layer = getattr(module, name)[1]
         layer.running_mean.uniform_(-1, 1)
         layer.running_var.uniform_(0.5, 2)
         layer.weight.data.uniform_(0.5, 2)

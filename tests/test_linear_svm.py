@@ -34,7 +34,7 @@ def test_with_and_without_the_gram_matrix(monkeypatch):
     folds = make_folds(y, 3, 0)
     scores = head.validation_scores(x, y, (0.1, 1.0), folds)
     monkeypatch.setattr(newton, "MAX_GRAM_SAMPLES", 0)
-    monkeypatch.setattr(head, "GRAM_LIMIT", 0)
+    monkeypatch.setattr(head, "MAX_GRAM_SAMPLES", 0)
     np.testing.assert_allclose(linear_svm.fit_linear_svm(x, y, 1.0)[0], with_gram, atol=2e-3)
     again = head.validation_scores(x, y, (0.1, 1.0), folds)
     np.testing.assert_allclose(again, scores, atol=5e-3)

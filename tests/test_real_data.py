@@ -8,8 +8,7 @@ from midfea import MidFea, MidFeaClassifier
 from midfea.engines import EngineSettings
 from midfea.learning.choices import Trials
 from midfea.learning.ns_layer import centred
-from midfea.learning.selectivity.objective import Weights, objective_terms
-from midfea.learning.selectivity.per_class import class_blocks
+from midfea.learning.selectivity.objective import Weights, class_blocks, objective_terms
 from midfea.learning.selectivity.rounds import Settings, rounds
 from midfea.learning.selectivity.start import make_start
 from midfea.pictures.images import Images, Pictures

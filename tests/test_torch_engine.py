@@ -24,7 +24,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip insta
 from midfea.engines.torch import plain  # noqa: E402
 from midfea.engines.torch.device import Device  # noqa: E402
 from midfea.engines.torch.engine import TorchChain, TorchEngine  # noqa: E402
-from midfea.engines.torch.resize import resize  # noqa: E402
+from midfea.engines.torch.plain import resize  # noqa: E402
 
 DEVICES = ["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import joblib
@@ -30,6 +31,7 @@ N_WORDS = 1000
 N_SAMPLES = 50_000  # descriptors from which words are learned
 
 
+@dataclass(eq=False, repr=False)
 class FeatureSVM(ClassifierMixin, BaseEstimator):
     """A feature of images and a linear SVM on it, C chosen by validation.
 
@@ -49,12 +51,9 @@ class FeatureSVM(ClassifierMixin, BaseEstimator):
     (2,)
     """
 
-    def __init__(
-        self, feature: str | LearnFeature = "pixels", n_jobs: int | None = None, random_state: int = 0
-    ) -> None:
-        self.feature = feature
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+    feature: str | LearnFeature = "pixels"
+    n_jobs: int | None = None
+    random_state: int = 0
 
     def fit(self, images: Sequence[Any], y: Any, groups: Any = None) -> FeatureSVM:
         """Images as `MidFeaClassifier` takes them; groups are not split between validation folds."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import html
 import os
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal, Self
 
@@ -13,19 +13,23 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from midfea.engines import EngineSettings, Projection, get_engine, min_side
 from midfea.engines.reference import ReferenceChain
-from midfea.estimators.notebook import summary
 from midfea.estimators.presets import check_preset, preset_values
 from midfea.learning.codebook import learn_extractor
 from midfea.learning.extractor import FeatureExtractor
 from midfea.learning.settings import ChainSettings
 from midfea.model_file import SavedModel, save_model
 from midfea.pictures.images import Images, Pictures
+from midfea.pictures.mosaic import data_uri, mosaic
 from midfea.pictures.picture import Picture
 from midfea.progress import progress_bars
+
+# In notebooks
+MAX_FILTERS_DRAWN = 32
+SCREEN_PIXELS = 4  # for one pixel of a filter
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -96,7 +100,7 @@ class MidFeaBase(ChainSettings, BaseEstimator):
     def features(self, images: Any) -> NDArray[np.float32]:
         """Mid-level features of images, (n, n_features) float32, rows of unit length."""
         check_is_fitted(self, "extractor_")
-        with self._bars():
+        with progress_bars(self.verbose):
             extractor = self._extractor()
             return extractor.transform(extractor.pictures(Images(images)), self._n_threads())
 
@@ -135,7 +139,16 @@ class MidFeaBase(ChainSettings, BaseEstimator):
     def _html_repr(self) -> str:
         """For notebooks: scikit-learn's picture, and what a fitted estimator has learned."""
         page = str(super()._html_repr())
-        return page + summary(self._facts(), self.filters_) if hasattr(self, "extractor_") else page
+        if not hasattr(self, "extractor_"):
+            return page
+        drawn = self.filters_[:MAX_FILTERS_DRAWN]
+        limit = float(np.abs(drawn).max())
+        row = mosaic(drawn, len(drawn), low=-limit, high=limit)
+        return (
+            f"{page}<p>{html.escape(', '.join(self._facts()))}</p>"
+            f'<img alt="learned filters" src="{data_uri(row)}" '
+            f'width="{SCREEN_PIXELS * row.shape[1]}" style="image-rendering: pixelated">'
+        )
 
     def _facts(self) -> list[str]:
         return [f"{len(self.filters_)} filters", f"{len(self.codebook_)} words"]
@@ -156,9 +169,24 @@ class MidFeaBase(ChainSettings, BaseEstimator):
     def _pictures(self, images: Any) -> Pictures:
         return Pictures(Images(images), self.max_side, self.min_side)
 
-    def _learn_extractor(self, pictures: Sequence[Picture], rng: np.random.RandomState) -> None:
+    def _check_targets(self, y: Any, n_images: int, what: str) -> NDArray[Any]:
+        """One target for each image; `what` they are: labels, or numbers."""
+        if y is None:
+            name = type(self).__name__
+            raise ValueError(
+                f"{what} are needed: {name} requires y to be passed, but the target y is None"
+            )
+        targets = column_or_1d(y, warn=True)
+        if len(targets) != n_images:
+            raise ValueError(
+                f"got {n_images} images but {len(targets)} {what}: Found input variables with "
+                f"inconsistent numbers of samples: [{n_images}, {len(targets)}]"
+            )
+        return targets
+
+    def _learn_extractor(self, pictures: Sequence[Picture]) -> None:
         """Filters, codebook and projection, from the training images without their labels."""
-        settings = self.without_auto()
+        settings, rng = self.without_auto(), check_random_state(self.random_state)
         engine, n_threads = self._engine_settings(), self._n_threads()
         self._take_extractor(learn_extractor(pictures, settings, engine, n_threads, rng), settings)
 
@@ -176,9 +204,6 @@ class MidFeaBase(ChainSettings, BaseEstimator):
     def _engine_settings(self) -> EngineSettings:
         return EngineSettings(self.engine, self.device, self.precision)
 
-    def _rng(self) -> np.random.RandomState:
-        return check_random_state(self.random_state)
-
     def _seed(self) -> int:
         """A whole number for what is drawn apart from `random_state`'s own sequence."""
         if isinstance(self.random_state, np.random.RandomState):
@@ -188,6 +213,3 @@ class MidFeaBase(ChainSettings, BaseEstimator):
     def _n_threads(self) -> int:
         """All cores unless `n_jobs` says otherwise; inside a joblib worker, that worker's share."""
         return int(joblib.effective_n_jobs(-1 if self.n_jobs is None else self.n_jobs))
-
-    def _bars(self) -> AbstractContextManager[None]:
-        return progress_bars(self.verbose)

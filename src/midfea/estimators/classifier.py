@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import importlib.util
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
+from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     assert_all_finite,
@@ -21,8 +21,7 @@ from sklearn.utils.validation import (
 
 from midfea.engines import get_engine
 from midfea.estimators.base import MidFeaBase
-from midfea.estimators.neuron_selectivity import NeuronSelectivity
-from midfea.estimators.neurons import fit_ns_layer
+from midfea.estimators.neuron_selectivity import NeuronSelectivity, fit_ns_layer
 from midfea.evidence import Explanation, explain
 from midfea.learning.augmented import check_augment, choose_kinds, with_augmented
 from midfea.learning.choices import Trials
@@ -34,7 +33,7 @@ from midfea.learning.ns_layer import NSLayer
 from midfea.learning.parts import ClassifierParts
 from midfea.model_file import SavedModel
 from midfea.pictures.images import Images
-from midfea.pictures.picture import Picture
+from midfea.progress import progress_bars
 
 N_FOLDS_OF_COSTLY_HEADS = 3  # where an NS layer is learned anew for each fold
 IMAGES_AT_ONCE = 2048  # whose features are in memory at one time in prediction
@@ -108,24 +107,25 @@ class MidFeaClassifier(ClassifierMixin, MidFeaBase):
         pictures = self._pictures(images)
         numbers = self._encode_labels(y, len(pictures))
         given = _check_groups(groups, numbers)
-        with self._bars():
+        with progress_bars(self.verbose):
             joined = join_duplicates(pictures, given)
-            n_threads, seed, engine = self._n_threads(), self._seed(), self._engine_settings()
-            trials = Trials(pictures, numbers, joined, engine, n_threads, seed)
+            engine, seed = self._engine_settings(), self._seed()
+            trials = Trials(pictures, numbers, joined, engine, self._n_threads(), seed)
             choice = trials.choose(self.chain_settings())
-            extractor, features = trials.learn(choice.settings, self._rng())
+            extractor, features = trials.learn(choice.settings, check_random_state(self.random_state))
             self._take_extractor(extractor, choice.settings)
             self._keep(features)
             folds = make_folds(numbers, self._n_folds(numbers, tune), seed, joined)
             if kinds == "auto":
-                kinds = choose_kinds(extractor, pictures, features, numbers, folds, seed, n_threads)
+                kinds = choose_kinds(trials, extractor, features, folds)
             if kinds:
-                features = with_augmented(extractor, pictures, features, kinds, seed, n_threads)
+                features = with_augmented(trials, extractor, features, kinds)
             self.settings_["augment"] = kinds
             validated = self._fit_linear(features, numbers, folds, joined)
             del features  # fine-tuning needs the memory
             if tune:
-                self._fit_network(pictures, numbers, folds, joined, validated, choice.in_place, given)
+                groups = None if given is None else joined
+                self._fit_network(trials, folds, groups, validated, choice.in_place)
         return self
 
     def fit_head(self, features: Any, y: Any, groups: Any = None) -> MidFeaClassifier:
@@ -143,7 +143,7 @@ class MidFeaClassifier(ClassifierMixin, MidFeaBase):
         joined = _check_groups(groups, numbers)
         names = ("C", "selectivity", "augment", "finetune", "network")
         self.settings_ = self.settings_ | {name: getattr(self, name) for name in names}
-        with self._bars():
+        with progress_bars(self.verbose):
             self._keep(features)
             folds = make_folds(numbers, self._n_folds(numbers, False), self._seed(), joined)
             self._fit_linear(features, numbers, folds, joined)
@@ -173,16 +173,7 @@ class MidFeaClassifier(ClassifierMixin, MidFeaBase):
         return True
 
     def _encode_labels(self, y: Any, n_images: int) -> Indices:
-        if y is None:
-            raise ValueError(
-                "labels are needed: MidFeaClassifier requires y to be passed, but the target y is None"
-            )
-        y = column_or_1d(y, warn=True)
-        if len(y) != n_images:
-            raise ValueError(
-                f"got {n_images} images but {len(y)} labels: Found input variables with "
-                f"inconsistent numbers of samples: [{n_images}, {len(y)}]"
-            )
+        y = self._check_targets(y, n_images, "labels")
         assert_all_finite(y, input_name="y")
         check_classification_targets(y)
         self.classes_, numbers = np.unique(y, return_inverse=True)
@@ -195,13 +186,10 @@ class MidFeaClassifier(ClassifierMixin, MidFeaBase):
 
     def _n_folds(self, numbers: Indices, tune: bool) -> int:
         if tune:
-            return self._network_settings().n_folds
+            return (self.network or NetworkSettings()).n_folds
         if self.selectivity is not None:
             return N_FOLDS_OF_COSTLY_HEADS
         return n_folds_for(len(numbers), len(self.classes_))
-
-    def _network_settings(self) -> NetworkSettings:
-        return NetworkSettings() if self.network is None else self.network
 
     def _keep(self, features: NDArray[np.float32]) -> None:
         if self.keep_features:
@@ -218,47 +206,38 @@ class MidFeaClassifier(ClassifierMixin, MidFeaBase):
         """NS layer and SVM on all samples; C and the logit scale by validation."""
         candidates = C_CANDIDATES if self.C == "auto" else (float(self.C),)
         layered = self.selectivity is not None
-        with self._engine_settings().engine.arrays() as put:
-            validated = validate_C(
-                features,
-                numbers,
-                candidates,
-                folds,
-                (lambda x, y: self._learn_layer(x, y).activations) if layered else None,
-                put,
-            )
-        self.validation_ = validated.record(numbers, folds, int(folds.max()) + 1, groups)
+        learn = (lambda x, y: self._learn_layer(x, y).activations) if layered else None
         all_numbers = np.tile(numbers, len(features) // len(numbers))  # of augmented images too
-        self.ns_layer_ = self._learn_layer(features, all_numbers) if layered else None
-        inputs = features if self.ns_layer_ is None else self.ns_layer_.activations(features)
         with self._engine_settings().engine.arrays() as put:
+            validated = validate_C(features, numbers, candidates, folds, learn, put)
+            self.ns_layer_ = self._learn_layer(features, all_numbers) if layered else None
+            inputs = features if self.ns_layer_ is None else self.ns_layer_.activations(features)
             self.head_ = fit_linear_head(inputs, all_numbers, validated.C, validated.logit_scale, put)
+        self.validation_ = validated.record(numbers, folds, groups)
         self.network_: NetworkHead | None = None
         return validated
 
     def _fit_network(
         self,
-        pictures: Sequence[Picture],
-        numbers: Indices,
+        trials: Trials,
         folds: Indices,
         groups: Indices | None,
         linear: ValidatedC,
         in_place: bool,
-        given_groups: Indices | None,
     ) -> None:
         engine = get_engine("torch", self.device) if self.engine == "torch" else None
         task = NetworkTask(
-            pictures=pictures,
-            y=numbers,
+            pictures=trials.pictures,
+            y=trials.y,
             folds=folds,
-            groups=None if given_groups is None else groups,
+            groups=groups,
             linear_scores=linear.scores,
             logit_scale=linear.logit_scale,
             aligned=not isinstance(self.extractor_.chain.partition, str),
             in_place=in_place,
-            settings=self._network_settings(),
+            settings=self.network or NetworkSettings(),
             seed=self._seed(),
-            n_threads=self._n_threads(),
+            n_threads=trials.n_threads,
             device="cpu" if engine is None else engine.device,  # type: ignore[attr-defined]
         )
         self.network_, validation = task.fit()
@@ -303,7 +282,7 @@ class MidFeaClassifier(ClassifierMixin, MidFeaBase):
         check_is_fitted(self, "head_")
         checked, parts = Images(images), self.parts_
         blocks = []
-        with self._bars():
+        with progress_bars(self.verbose):
             for start in range(0, len(checked), IMAGES_AT_ONCE):
                 block = checked.part(range(start, min(start + IMAGES_AT_ONCE, len(checked))))
                 pictures = parts.extractor.pictures(block)
@@ -346,7 +325,7 @@ class MidFeaClassifier(ClassifierMixin, MidFeaBase):
         parts = self.parts_
         if training is not None and not (isinstance(training, np.ndarray) and training.ndim == 2):
             training = self.features(training)
-        with self._bars():
+        with progress_bars(self.verbose):
             picture = parts.extractor.pictures(Images([image]))[0]
             return explain(picture, parts, label, n_words, training)
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass, fields
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -18,21 +19,21 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from midfea.arrays import Array, namespace, to_numpy
-from midfea.engines import get_engine
+from midfea.engines import EngineSettings, get_engine
+from midfea.learning.ns_layer import NSLayer, centred
 from midfea.learning.selectivity.encoder import choose_ridge
-from midfea.learning.selectivity.objective import Layer, Weights, encode
-from midfea.learning.selectivity.per_class import class_blocks, class_means
+from midfea.learning.selectivity.objective import Layer, Weights, class_blocks, class_means, encode
 from midfea.learning.selectivity.rounds import Settings, Solver, rounds
 from midfea.learning.selectivity.start import Init, make_start
+from midfea.learning.svm import Put
 from midfea.progress import progress_bars, track
-
-Put = Callable[[NDArray[Any]], Array]  # see `midfea.engines.Engine.arrays`
 
 FLOAT_TYPES = (np.float64, np.float32)
 MIN_CODE = 0.01  # root mean square of a class's codes, below which a neuron does not fire for it
 MAX_SILENT_SHARE = 0.5  # of the classes: with more, the codes have collapsed
 
 
+@dataclass(eq=False, repr=False)
 class NeuronSelectivity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Neurons that respond to one class, or a few, and stay silent for the others (Section 3).
 
@@ -131,6 +132,26 @@ class NeuronSelectivity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     True
     """
 
+    n_neurons: int | None = None
+    alpha: float = 0.9
+    beta: float = 0.5
+    gamma: float = 2.0
+    lam: float = 0.8
+    _: KW_ONLY
+    init: Init = "kmeans"
+    solver: Solver = "proximal"
+    max_iter: int = 6
+    tol: float = 1e-3
+    ridge: float | Literal["auto"] = "auto"
+    encoder_iter: int = 0
+    nonnegative: bool = False
+    warm_start: bool = False
+    callback: Callable[[int, dict[str, float]], None] | None = None
+    engine: Literal["auto", "reference", "cpu", "torch"] = "auto"
+    device: str | None = None
+    random_state: int | np.random.RandomState | None = None
+    verbose: bool = False
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_neurons": [Interval(Integral, 1, None, closed="left"), None],
         **{name: [Interval(Real, 0, None, closed="left")] for name in (*Weights._fields, "tol")},
@@ -147,47 +168,6 @@ class NeuronSelectivity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         "random_state": ["random_state"],
         "verbose": ["boolean"],
     }
-
-    def __init__(
-        self,
-        n_neurons: int | None = None,
-        alpha: float = 0.9,
-        beta: float = 0.5,
-        gamma: float = 2.0,
-        lam: float = 0.8,
-        *,
-        init: Init = "kmeans",
-        solver: Solver = "proximal",
-        max_iter: int = 6,
-        tol: float = 1e-3,
-        ridge: float | Literal["auto"] = "auto",
-        encoder_iter: int = 0,
-        nonnegative: bool = False,
-        warm_start: bool = False,
-        callback: Callable[[int, dict[str, float]], None] | None = None,
-        engine: Literal["auto", "reference", "cpu", "torch"] = "auto",
-        device: str | None = None,
-        random_state: int | np.random.RandomState | None = None,
-        verbose: bool = False,
-    ) -> None:
-        self.n_neurons = n_neurons
-        self.alpha = alpha
-        self.beta = beta
-        self.gamma = gamma
-        self.lam = lam
-        self.init = init
-        self.solver = solver
-        self.max_iter = max_iter
-        self.tol = tol
-        self.ridge = ridge
-        self.encoder_iter = encoder_iter
-        self.nonnegative = nonnegative
-        self.warm_start = warm_start
-        self.callback = callback
-        self.engine = engine
-        self.device = device
-        self.random_state = random_state
-        self.verbose = verbose
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -212,14 +192,8 @@ class NeuronSelectivity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
             layer = self._start(columns, blocks, d, order, put)
             ridge = choose_ridge(columns, numbers[order]) if self.ridge == "auto" else self.ridge
             self.ridge_ = float(ridge)
-            settings = Settings(
-                solver=self.solver,
-                max_iter=self.max_iter,
-                tol=self.tol,
-                ridge=self.ridge_,
-                encoder_iter=self.encoder_iter,
-                nonnegative=self.nonnegative,
-            )
+            given = {field.name: getattr(self, field.name) for field in fields(Settings)}
+            settings = Settings(**given | {"ridge": self.ridge_})
             steps = rounds(columns, blocks, layer, weights, settings)
             for reached, terms in track(steps, "neuron selectivity", self.max_iter):
                 layer = reached
@@ -314,11 +288,20 @@ def responses_order(layer: NeuronSelectivity) -> NDArray[np.intp]:
     return np.lexsort((-responses.max(axis=1), responses.argmax(axis=1)))
 
 
-def responses_image(layer: NeuronSelectivity) -> NDArray[np.uint8]:
-    """`class_responses_` as a grey image, white for the strongest response of all.
-
-    A row for each neuron in `responses_order`, a column for each class.
-    """
-    sorted_rows = layer.class_responses_[responses_order(layer)]
-    strongest = max(float(sorted_rows.max()), np.finfo(np.float32).tiny)
-    return np.round(255 * sorted_rows / strongest).astype(np.uint8)
+def fit_ns_layer(
+    selectivity: NeuronSelectivity | int,
+    features: NDArray[np.float32],
+    y: NDArray[np.intp],
+    engine: EngineSettings,
+    random_state: int | np.random.RandomState | None,
+) -> NSLayer:
+    """The layer that the parameter `selectivity` asks for, fitted to features and class numbers."""
+    given = isinstance(selectivity, NeuronSelectivity)
+    layer = clone(selectivity) if given else NeuronSelectivity(selectivity)
+    if layer.random_state is None:
+        layer.set_params(random_state=random_state)
+    if layer.engine == "auto":
+        layer.set_params(engine=engine.name, device=engine.device)
+    center = features.mean(axis=0)
+    layer.fit(centred(features, center), y)
+    return NSLayer(layer.W_, layer.b_, layer.D_, layer.class_responses_, center)

@@ -11,14 +11,14 @@ from sklearn.base import RegressorMixin
 from sklearn.linear_model import RidgeCV
 from sklearn.model_selection import GridSearchCV
 from sklearn.svm import LinearSVR
-from sklearn.utils.validation import assert_all_finite, check_is_fitted, column_or_1d
+from sklearn.utils.validation import assert_all_finite, check_is_fitted
 
 from midfea.estimators.base import MidFeaBase
-from midfea.estimators.neuron_selectivity import NeuronSelectivity
-from midfea.estimators.neurons import fit_ns_layer
+from midfea.estimators.neuron_selectivity import NeuronSelectivity, fit_ns_layer
 from midfea.learning.ns_layer import NSLayer
 from midfea.learning.parts import RegressorParts
 from midfea.model_file import SavedModel
+from midfea.progress import progress_bars
 
 ALPHAS = tuple(float(a) for a in np.logspace(-3, 2, 11))
 C_GRID = (0.1, 1.0, 10.0)
@@ -65,13 +65,14 @@ class MidFeaRegressor(RegressorMixin, MidFeaBase):
         """Learn the features from the images, then the regression from images and numbers."""
         self._check_parameters()
         pictures = self._pictures(images)
-        target = self._check_target(y, len(pictures))
+        target = self._check_targets(y, len(pictures), "numbers").astype(np.float64)
+        assert_all_finite(target, input_name="y")
         if self.regression not in ("ridge", "svr", "expectation"):
             raise ValueError(f'regression is "ridge", "svr" or "expectation", got {self.regression!r}')
         if self.regression == "expectation" and self.selectivity is None:
             raise ValueError('regression="expectation" needs neurons: give selectivity as well')
-        with self._bars():
-            self._learn_extractor(pictures, self._rng())
+        with progress_bars(self.verbose):
+            self._learn_extractor(pictures)
             features = self.extractor_.transform(pictures, self._n_threads())
             self.ns_layer_: NSLayer | None = None
             if self.selectivity is not None:
@@ -82,20 +83,6 @@ class MidFeaRegressor(RegressorMixin, MidFeaBase):
                 features = self.ns_layer_.activations(features)
             self._fit_linear(features, target)
         return self
-
-    def _check_target(self, y: Any, n_images: int) -> NDArray[np.float64]:
-        if y is None:
-            raise ValueError(
-                "numbers are needed: MidFeaRegressor requires y to be passed, but the target y is None"
-            )
-        target = column_or_1d(y, warn=True).astype(np.float64)
-        assert_all_finite(target, input_name="y")
-        if len(target) != n_images:
-            raise ValueError(
-                f"got {n_images} images but {len(target)} numbers: Found input variables with "
-                f"inconsistent numbers of samples: [{n_images}, {len(target)}]"
-            )
-        return target
 
     def _fit_linear(self, features: NDArray[np.float32], target: NDArray[np.float64]) -> None:
         if self.regression == "expectation":

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from midfea.estimators.base import MidFeaBase
+from midfea.progress import progress_bars
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -77,8 +78,8 @@ class MidFea(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MidFeaBase):
     def fit(self, images: Any, y: Any = None) -> MidFea:
         """Learn filters, codebook and projection; `y` is ignored."""
         self._check_parameters()
-        with self._bars():
-            self._learn_extractor(self._pictures(images), self._rng())
+        with progress_bars(self.verbose):
+            self._learn_extractor(self._pictures(images))
         return self
 
     def transform(self, images: Any) -> NDArray[np.float32]:

@@ -6,15 +6,15 @@ one way. So the kinds of change can be chosen by validation.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from midfea.learning.choices import Trials
 from midfea.learning.extractor import FeatureExtractor
 from midfea.learning.folds import Indices
-from midfea.learning.head import validation_scores
+from midfea.learning.head import count_correct, validation_scores
 from midfea.parallel import in_parallel
 from midfea.pictures.augmentation import KINDS, augmented_images
 from midfea.pictures.picture import Picture
@@ -41,17 +41,13 @@ def check_augment(augment: Any) -> Kinds | Literal["auto"]:
 
 
 def with_augmented(
-    extractor: FeatureExtractor,
-    pictures: Sequence[Picture],
-    features: Features,
-    kinds: Kinds,
-    seed: int,
-    n_threads: int,
+    trials: Trials, extractor: FeatureExtractor, features: Features, kinds: Kinds
 ) -> Features:
     """The features of the pictures, then those of their first augmented images, of the second, ..."""
+    pictures, n_threads = trials.pictures, trials.n_threads
 
     def augment(i: int) -> list[Picture]:
-        rng = np.random.RandomState([seed, i])
+        rng = np.random.RandomState([trials.seed, i])
         changed = augmented_images(pictures[i].grey, kinds, N_PER_IMAGE, rng)
         return [Picture(grey, white=pictures[i].white) for grey in changed]
 
@@ -60,24 +56,15 @@ def with_augmented(
 
 
 def choose_kinds(
-    extractor: FeatureExtractor,
-    pictures: Sequence[Picture],
-    features: Features,
-    y: Indices,
-    folds: Indices,
-    seed: int,
-    n_threads: int,
+    trials: Trials, extractor: FeatureExtractor, features: Features, folds: Indices
 ) -> Kinds:
     """The kinds that help each by itself, all together, unless one of them alone is better."""
 
     def n_correct(kinds: Kinds) -> int:
         with reporting_to(None):
-            inputs = features
-            if kinds:
-                inputs = with_augmented(extractor, pictures, features, kinds, seed, n_threads)
-            scores = validation_scores(inputs, y, (C,), folds)[0]
-        held_out = np.isfinite(scores[:, 0])
-        return int((scores.argmax(axis=1) == y)[held_out].sum())
+            inputs = with_augmented(trials, extractor, features, kinds) if kinds else features
+            scores = validation_scores(inputs, trials.y, (C,), folds)[0]
+        return count_correct(scores, trials.y)
 
     correct: dict[Kinds, int] = {(): n_correct(())}
     for kind in track(KINDS, "kinds of change", len(KINDS)):

@@ -22,7 +22,7 @@ from midfea.engines import EngineSettings
 from midfea.learning.codebook import MAX_IMAGES, learn_extractor
 from midfea.learning.extractor import FeatureExtractor
 from midfea.learning.folds import Indices, make_folds
-from midfea.learning.head import validation_loss
+from midfea.learning.head import calibrate, validation_scores
 from midfea.learning.settings import FLOORS, PARTITIONS, WORD_COUNTS, ChainSettings
 from midfea.pictures.picture import Picture
 from midfea.progress import reporting_to, track
@@ -79,12 +79,9 @@ class Trials:
 
     def choose(self, settings: ChainSettings) -> Choice:
         """Floor and partition, one after the other, with a small codebook on some of the images."""
-        candidates: dict[str, Any] = {
-            name: values
-            for name, values in (("floor", self.rules.floors), ("partition", self.rules.partitions))
-            if getattr(settings, name) == "auto"
-        }
-        usual: dict[str, Any] = {name: values[0] for name, values in candidates.items()}
+        pairs: dict[str, Any] = {"floor": self.rules.floors, "partition": self.rules.partitions}
+        candidates = {name: pair for name, pair in pairs.items() if getattr(settings, name) == "auto"}
+        usual = {name: pair[0] for name, pair in candidates.items()}
         chosen = replace(settings.chain_settings(), **usual)
         sample = sample_classes(self.y, self.seed, self.rules)
         classes, labels = np.unique(self.y[sample], return_inverse=True)
@@ -105,13 +102,9 @@ class Trials:
     def _loss_of_small_chain(
         self, settings: ChainSettings, pictures: Sequence[Picture], labels: Indices, folds: Indices
     ) -> float:
-        small = replace(
-            settings.without_auto(),
-            scales=(1.0,),
-            n_words=min(int(settings.without_auto().n_words), self.rules.n_words),
-            n_samples=min(settings.n_samples, self.rules.n_samples),
-            projection=None,
-        )
+        small = replace(settings.without_auto(), scales=(1.0,), projection=None)
+        small.n_words = min(int(small.n_words), self.rules.n_words)
+        small.n_samples = min(small.n_samples, self.rules.n_samples)
         with reporting_to(None):  # its steps have the names of the model's own
             rng = np.random.RandomState(self.seed)
             extractor = learn_extractor(pictures, small, self.engine, self.n_threads, rng)
@@ -119,7 +112,9 @@ class Trials:
             return self._loss(features, labels, folds)
 
     def _loss(self, features: NDArray[np.float32], labels: Indices, folds: Indices) -> float:
-        return max(validation_loss(features, labels, self.rules.C, folds), self.rules.min_loss)
+        """Mean negative log-likelihood of samples by calibrated SVMs trained without them."""
+        scores = validation_scores(features, labels, (self.rules.C,), folds)[0]
+        return max(calibrate(scores, labels)[1], self.rules.min_loss)
 
     def learn(
         self, settings: ChainSettings, rng: np.random.RandomState

@@ -6,6 +6,7 @@ Filters and words are learned from a bounded sample. Nothing grows with images x
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import fields, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,11 +55,11 @@ def learn_extractor(
             )
     chain = make_chain(settings, filters, None, scales)
     codebook = _learn_codebook(greys, chain, settings, engine, n_threads, rng)
-    chain = make_chain(settings, filters, codebook, scales)
+    chain = replace(chain, codebook=codebook)
     n_cells = chain.n_cells(chain.scaled_shapes(greys[0].shape)[0])
     extractor = FeatureExtractor(chain, Projection(), n_cells, settings.max_side, engine)
     projection = _learn_projection(extractor, pictures, settings, n_threads, rng)
-    return FeatureExtractor(chain, projection, n_cells, settings.max_side, engine)
+    return replace(extractor, projection=projection)
 
 
 def make_chain(
@@ -70,22 +71,9 @@ def make_chain(
 ) -> Chain:
     """The chain of these settings."""
     resolved = settings.without_auto()
-    return Chain(
-        filters=filters,
-        codebook=codebook,
-        rectify=resolved.rectify,
-        floor=float(resolved.floor),
-        padding=resolved.padding,
-        pairs=resolved.pairs,
-        window=resolved.window,
-        scales=scales,
-        encoding=resolved.encoding,
-        n_neighbors=resolved.n_neighbors,
-        sharpness=resolved.sharpness,
-        partition=resolved.partition,  # type: ignore[arg-type]
-        pooling=resolved.pooling,
-        rounded=rounded,
-    )
+    shared = {f.name for f in fields(Chain)} & {f.name for f in fields(ChainSettings)} - {"scales"}
+    given = {name: getattr(resolved, name) for name in shared} | {"floor": float(resolved.floor)}
+    return Chain(filters=filters, codebook=codebook, scales=scales, rounded=rounded, **given)
 
 
 def _learn_codebook(
@@ -103,18 +91,12 @@ def _learn_codebook(
     seeds = rng.randint(2**31 - 1, size=len(greys))
 
     def sample(i: int) -> NDArray[np.float32]:
-        scaled = [
-            prepared.descriptors(part.image).reshape(-1, chain.n_components)
-            for part in chain.scaled(greys[i])
-        ]
-        descriptors = np.concatenate(scaled)
-        if len(descriptors) <= n_per_image:
-            return descriptors
-        rows = np.random.RandomState(seeds[i]).choice(len(descriptors), n_per_image, replace=False)
-        return descriptors[np.sort(rows)]
+        parts = [prepared.descriptors(scaled.image) for scaled in chain.scaled(greys[i])]
+        descriptors = np.concatenate([part.reshape(-1, chain.n_components) for part in parts])
+        return descriptors[_sample(len(descriptors), n_per_image, np.random.RandomState(seeds[i]))]
 
-    # A device takes no two images at a time.
-    work = in_parallel(sample, range(len(greys)), 1 if is_batched(prepared) else n_threads)
+    batched = is_batched(prepared)  # a device takes no two images at a time
+    work = in_parallel(sample, range(len(greys)), 1 if batched else n_threads)
     samples = np.concatenate(list(track(work, "describing", len(greys))))
     if len(samples) < n_words:
         raise ValueError(
@@ -124,19 +106,12 @@ def _learn_codebook(
 
     def nearest(points: NDArray[np.float32], words: NDArray[np.float32]) -> NDArray[np.int32]:
         search, parts = engine.engine.search(words), np.array_split(points, 4 * n_threads)
-        return np.concatenate(
-            list(in_parallel(lambda i: search(parts[i]), range(len(parts)), n_threads))
-        )
+        found = in_parallel(lambda i: search(parts[i]), range(len(parts)), n_threads)
+        return np.concatenate(list(found))
 
     with linear_algebra_threads(n_threads), engine.engine.arrays() as put:
-        words = kmeans(
-            put(samples),
-            n_words,
-            random_state=rng,
-            what="words",
-            nearest=None if is_batched(prepared) else nearest,
-        )
-        return to_numpy(words)
+        search = None if batched else nearest
+        return to_numpy(kmeans(put(samples), n_words, random_state=rng, what="words", nearest=search))
 
 
 def _learn_projection(
@@ -148,21 +123,11 @@ def _learn_projection(
 ) -> Projection:
     n_codes, kind = extractor.n_codes, settings.projection
     n_components = min(settings.n_components, n_codes)
-    if kind == "pca":
-        return _principal_components(extractor, pictures, n_components, n_threads, rng)
-    if kind is None or n_components == n_codes:
+    if kind is None or (n_components == n_codes and kind != "pca"):
         return Projection()  # as many components as codes would gain nothing and add noise
-    matrix = stages.projection_matrix(n_codes, n_components, "sparse" if kind == "random" else kind, rng)
-    return Projection(matrix)
-
-
-def _principal_components(
-    extractor: FeatureExtractor,
-    pictures: Sequence[Picture],
-    n_components: int,
-    n_threads: int,
-    rng: np.random.RandomState,
-) -> Projection:
+    if kind != "pca":
+        random_kind = "sparse" if kind == "random" else kind
+        return Projection(stages.projection_matrix(n_codes, n_components, random_kind, rng))
     rows = _sample(len(pictures), MAX_PCA_IMAGES, rng)
     work = extractor.pooled_codes([pictures[i] for i in rows], n_threads)
     codes = np.stack(list(track(work, "principal directions", len(rows))))

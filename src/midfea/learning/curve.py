@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from midfea.learning.folds import Indices, make_folds, split
+from midfea.learning.folds import Indices, make_folds, splits
 from midfea.learning.head import split_scores
 from midfea.progress import track
 
@@ -57,20 +57,15 @@ def learning_curve(
     """
     folds = make_folds(y, N_SPLITS, seed, groups)
     rng = np.random.RandomState(seed)
-    splits = [
-        (part, test)
-        for train, test in (split(folds, i) for i in range(N_SPLITS))
-        if len(test)
-        for part in _nested(train, y, shares, rng)
-    ]
-    if not splits:
+    parts = [(part, test) for train, test in splits(folds) for part in _nested(train, y, shares, rng)]
+    if not parts:
         return LearningCurve([], [], [])
-    scores = track(split_scores(features, y, (C,), splits), "learning curve", len(splits))
+    scores = track(split_scores(features, y, (C,), parts), "learning curve", len(parts))
     accuracies = np.reshape(
-        [(s[0].argmax(axis=1) == y[test]).mean() for (_, test), s in zip(splits, scores, strict=True)],
+        [(s[0].argmax(axis=1) == y[test]).mean() for (_, test), s in zip(parts, scores, strict=True)],
         (-1, len(shares)),
     )
-    sizes = np.reshape([len(train) for train, _ in splits], (-1, len(shares)))
+    sizes = np.reshape([len(train) for train, _ in parts], (-1, len(shares)))
     return LearningCurve(
         np.mean(sizes, axis=0).round().astype(int).tolist(),
         np.mean(accuracies, axis=0).tolist(),

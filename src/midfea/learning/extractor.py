@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import TypeVar
 
 import numpy as np
@@ -67,9 +68,6 @@ class FeatureExtractor:
     def __getstate__(self) -> dict[str, object]:
         return {name: value for name, value in self.__dict__.items() if name != "_prepared"}
 
-    def __setstate__(self, state: dict[str, object]) -> None:
-        self.__dict__.update(state)
-
     def on(self, engine: EngineSettings) -> FeatureExtractor:
         """This extractor, computed by another engine."""
         return self if engine == self.engine else replace(self, engine=engine)
@@ -85,20 +83,19 @@ class FeatureExtractor:
             greys = self._greys(pictures, "features", n_threads)
             return prepared.features(greys, len(pictures))
         features = np.empty((len(pictures), self.n_features), dtype=np.float32)
-        step = 1 if self.projection.dense is None else PROJECTED_AT_ONCE
+        if self.projection.dense is None:
 
-        def rows(i: int) -> NDArray[np.float32]:
-            return prepared.project(self.pooled(pictures[i])[None])[0]
+            def row(picture: Picture) -> NDArray[np.float32]:
+                return prepared.project(self.pooled(picture)[None])[0]
 
-        if step == 1:
-            work = in_parallel(rows, range(len(pictures)), n_threads)
-            for i, row in enumerate(track(work, "features", len(pictures))):
-                features[i] = row
+            for i, values in enumerate(map_pictures(row, pictures, n_threads, "features")):
+                features[i] = values
             return features
-        pooled = track(self.pooled_codes(pictures, n_threads), "features", len(pictures))
-        for start in range(0, len(pictures), step):
-            stop = min(start + step, len(pictures))
-            features[start:stop] = prepared.project(np.stack([next(pooled) for _ in range(start, stop)]))
+        pooled = map_pictures(self.pooled, pictures, n_threads, "features")
+        for start in range(0, len(pictures), PROJECTED_AT_ONCE):
+            stop = min(start + PROJECTED_AT_ONCE, len(pictures))
+            # No more than there are: once `pooled` has ended, the linear algebra has all threads again.
+            features[start:stop] = prepared.project(np.stack(list(islice(pooled, stop - start))))
         return features
 
     def pooled_codes(self, pictures: Sequence[Picture], n_threads: int) -> Iterator[NDArray[np.float32]]:

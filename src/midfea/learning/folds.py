@@ -71,6 +71,16 @@ def split(folds: Indices, fold: int) -> tuple[Indices, Indices]:
     return np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
 
 
+def splits(folds: Indices) -> list[tuple[Indices, Indices]]:
+    """The same for each fold."""
+    return [split(folds, int(fold)) for fold in np.unique(folds) if fold != ALWAYS_TRAINING]
+
+
+def count_groups(groups: Indices | None, indices: Indices) -> int:
+    """Groups among these samples."""
+    return len(indices) if groups is None else len(np.unique(groups[indices]))
+
+
 def join_duplicates(
     pictures: Sequence[Picture], groups: NDArray[Any] | None = None
 ) -> NDArray[np.intp] | None:

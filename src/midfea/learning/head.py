@@ -11,23 +11,15 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 from scipy.special import logsumexp
 
-from midfea.arrays import Array, to_numpy
-from midfea.learning.folds import ALWAYS_TRAINING, Indices, split
-from midfea.learning.svm import (
-    GRAM_LIMIT,
-    class_signs,
-    fit_linear_svm,
-    gram,
-    gram_product,
-    solve,
-    solve_gram,
-)
+from midfea.arrays import to_numpy
+from midfea.learning.folds import Indices, splits
+from midfea.learning.newton import MAX_GRAM_SAMPLES, gram, gram_product
+from midfea.learning.svm import Put, class_signs, fit_linear_svm, solve, solve_gram
 from midfea.learning.validation import Validation, no_validation
 from midfea.parallel import in_parallel
 from midfea.progress import track
 
 Features = NDArray[np.float32]
-Put = Callable[[NDArray[np.float32]], Array]  # where to compute: see `midfea.engines.Engine.arrays`
 Activations = Callable[[Features], Features]
 LearnLayer = Callable[[Features, Indices], Activations]  # features and labels to a layer
 
@@ -77,19 +69,13 @@ class ValidatedC:
     logit_scale: float
     scores: NDArray[np.float32]  # (n, n_classes), of samples held out; NaN for others
 
-    def record(self, y: Indices, folds: Indices, n_folds: int, groups: Indices | None) -> Validation:
+    def record(self, y: Indices, folds: Indices, groups: Indices | None) -> Validation:
         """The validation of the calibrated SVM alone."""
         indices = np.flatnonzero(np.isfinite(self.scores[:, 0]))
         if not len(indices):
             return no_validation(self.scores.shape[1])
-        return Validation(
-            indices=indices,
-            labels=y[indices],
-            scores=self.logit_scale * self.scores[indices].astype(np.float64),
-            folds=folds[indices],
-            n_folds=n_folds,
-            n_groups=len(indices) if groups is None else len(np.unique(groups[indices])),
-        )
+        scores = self.logit_scale * self.scores[indices].astype(np.float64)
+        return Validation.of(indices, scores, y, folds, int(folds.max()) + 1, groups)
 
 
 def validate_C(
@@ -102,16 +88,14 @@ def validate_C(
 ) -> ValidatedC:
     """The C with the most correct predictions of samples held out; the first of equally good ones."""
     scores = validation_scores(features, y, candidates, folds, learn_layer, put)
-    held_out = np.isfinite(scores[0, :, 0])
-    correct = [int((values.argmax(axis=1) == y)[held_out].sum()) for values in scores]
-    best = int(np.argmax(correct))
+    best = int(np.argmax([count_correct(values, y) for values in scores]))
     scale, _ = calibrate(scores[best], y, n_uniform=1)
     return ValidatedC(float(candidates[best]), scale, scores[best])
 
 
-def validation_loss(features: Features, y: Indices, C: float, folds: Indices) -> float:
-    """Mean negative log-likelihood of samples by calibrated SVMs trained without them."""
-    return calibrate(validation_scores(features, y, (C,), folds)[0], y)[1]
+def count_correct(scores: NDArray[np.float32], y: Indices) -> int:
+    """Correct predictions among the samples held out."""
+    return int((scores.argmax(axis=1) == y)[np.isfinite(scores[:, 0])].sum())
 
 
 def validation_scores(
@@ -128,11 +112,11 @@ def validation_scores(
     the samples held out. There may be more features than labels: those of augmented images follow, in
     the order of the samples, and are trained on where their sample is.
     """
-    splits = list(_splits(folds))
+    parts = splits(folds)
     scores = np.full((len(candidates), len(y), int(y.max()) + 1), np.nan, dtype=np.float32)
-    work = split_scores(features, y, candidates, splits, learn_layer, put)
-    for (_, test), part in zip(splits, track(work, "classifier", len(splits)), strict=True):
-        scores[:, test] = part
+    work = split_scores(features, y, candidates, parts, learn_layer, put)
+    for (_, test), values in zip(parts, track(work, "classifier", len(parts)), strict=True):
+        scores[:, test] = values
     return scores
 
 
@@ -140,22 +124,22 @@ def split_scores(
     features: Features,
     y: Indices,
     candidates: Sequence[float],
-    splits: Sequence[tuple[Indices, Indices]],
+    parts: Sequence[tuple[Indices, Indices]],
     learn_layer: LearnLayer | None = None,
     put: Put = np.asarray,
 ) -> Iterator[NDArray[np.float32]]:
-    """Scores of each split's test part by SVMs of its training part, (n_candidates, n_test, n_classes).
+    """Scores of each test part by SVMs of its training part, (n_candidates, n_test, n_classes).
 
     All share one Gram matrix where that fits into memory, and several are solved at the same time.
     """
     n_times = len(features) // len(y)
     signs = np.tile(class_signs(y), (n_times, 1))
-    shared = gram(put(features)) if len(features) <= GRAM_LIMIT and learn_layer is None else None
+    shared = gram(put(features)) if len(features) <= MAX_GRAM_SAMPLES and learn_layer is None else None
 
     def scores(i: int) -> NDArray[np.float32]:
-        train, test = splits[i]
+        train, test = parts[i]
         rows = np.concatenate([train + k * len(y) for k in range(n_times)])
-        targets, parts, alpha = put(signs[rows]), [], None
+        targets, by_C, alpha = put(signs[rows]), [], None
         if shared is not None:
             within, across = shared[np.ix_(rows, rows)], shared[np.ix_(test, rows)]
         else:
@@ -170,17 +154,13 @@ def split_scores(
             else:
                 alpha = solve(product, targets, C)
                 values = others @ (inputs.T @ alpha) + alpha.sum(axis=0)
-            parts.append(two_columns(to_numpy(values)))
-        return np.stack(parts)
+            by_C.append(two_columns(to_numpy(values)))
+        return np.stack(by_C)
 
-    n_fitting = GRAM_LIMIT**2 // (2 * len(features) ** 2)  # parts of the Gram matrix in memory
+    n_fitting = MAX_GRAM_SAMPLES**2 // (2 * len(features) ** 2)  # parts of the Gram matrix in memory
     parallel = isinstance(shared, np.ndarray)
     n_threads = min(int(joblib.effective_n_jobs(-1)), MAX_SVMS_AT_ONCE, n_fitting) if parallel else 1
-    return in_parallel(scores, range(len(splits)), max(1, n_threads))
-
-
-def _splits(folds: Indices) -> Iterator[tuple[Indices, Indices]]:
-    return (split(folds, int(fold)) for fold in np.unique(folds) if fold != ALWAYS_TRAINING)
+    return in_parallel(scores, range(len(parts)), max(1, n_threads))
 
 
 def calibrate(scores: NDArray[np.float32], y: Indices, n_uniform: int = 0) -> tuple[float, float]:

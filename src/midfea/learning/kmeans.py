@@ -19,7 +19,6 @@ def kmeans(
     points: Array,
     n_clusters: int,
     *,
-    spherical: bool = False,
     max_iter: int = 25,
     tol: float = 1e-4,
     random_state: Seed = None,
@@ -35,14 +34,14 @@ def kmeans(
         (its cluster's centre differs then, the mean cost by less than 0.2 %).
     what : the name of this work in progress bars
     nearest : (points, centres) -> the index of each point's centre, if something faster is at hand
-        (an engine's search); not for spherical clusters and not for tensors
+        (an engine's search); not for tensors
     """
     clusters: Clusters
     if namespace(points) is not np:
-        clusters = _TorchClusters(points.float(), spherical)
+        clusters = _TorchClusters(points.float())
     else:
         points = np.ascontiguousarray(points, dtype=np.float32)
-        clusters = _SearchedClusters(points, nearest) if nearest else Clusters(points, spherical)
+        clusters = _SearchedClusters(points, nearest) if nearest else Clusters(points)
     return lloyd(clusters, n_clusters, track(range(max_iter), what, max_iter), tol, random_state)
 
 
@@ -69,24 +68,18 @@ class _TorchClusters(Clusters):
 
     points: Array
 
-    def __init__(self, points: Array, spherical: bool) -> None:
-        self.squares = (points * points).sum(dim=1)
-        self.spherical = spherical
-        self.points = points / self.squares.clip(1e-20).sqrt()[:, None] if spherical else points
+    def __init__(self, points: Array) -> None:
+        self.squares, self.spherical, self.points = (points * points).sum(dim=1), False, points
 
     def assign(self, centres: Array) -> tuple[Array, Array]:
-        half = 0 if self.spherical else (centres * centres).sum(dim=1) / 2
+        half = (centres * centres).sum(dim=1) / 2
         labels, scores = [], []
         for block in self.points.split(BLOCK_SIZE):
             values = block @ centres.T - half
-            labels.append((values.abs() if self.spherical else values).argmax(dim=1))
+            labels.append(values.argmax(dim=1))
             scores.append(values.gather(1, labels[-1][:, None])[:, 0])
         xp = namespace(centres)
         return xp.cat(labels), xp.cat(scores)
-
-    def costs(self, scores: Array) -> tuple[Array, float]:
-        costs = 1 - abs(scores) if self.spherical else self.squares - 2 * scores
-        return costs, float(costs.mean(dtype=namespace(scores).float64))
 
     def means(self, labels: Array, scores: Array, costs: Array, n_clusters: int) -> Array:
         points, counts = self.points, labels.bincount(minlength=n_clusters)
@@ -95,12 +88,7 @@ class _TorchClusters(Clusters):
             labels = labels.clone()
             labels[costs.argsort(descending=True, stable=True)[: len(empty)]] = empty
             counts = labels.bincount(minlength=n_clusters)
-        if self.spherical:
-            points = points * scores.sign()[:, None]
         # In float64 the order of the additions, which is left to chance on a GPU, does not matter.
         sums = points.new_zeros((n_clusters, points.shape[1]), dtype=namespace(points).float64)
         sums.index_add_(0, labels, points.double())
-        centres = sums.to(points.dtype) / counts.clip(1)[:, None]
-        if self.spherical:
-            centres /= centres.norm(dim=1, keepdim=True).clip(1e-20)
-        return centres
+        return sums.to(points.dtype) / counts.clip(1)[:, None]

@@ -105,9 +105,9 @@ def newton(problem: Problem, A: Array, Z: Array, accuracy: Accuracy) -> tuple[Ar
         at = problem.at(a, z, rows)
         residual = -at.gradient - problem.ridge * a
         residual_scores = problem.product(residual)
-        squared = _dot(residual, residual_scores)
+        squared = dot(residual, residual_scores)
         if accuracy.of_weights:
-            scale = _dot(a, z)
+            scale = dot(a, z)
         else:
             scale = first = squared if first is None else first
         going = squared > accuracy.tol**2 * scale
@@ -133,17 +133,17 @@ def _conjugate_gradients(
     """Newton's steps, one tenth accurate: (ridge I + X^T diag(curvature) X) s = -gradient."""
     step = step_scores = namespace(residual).zeros_like(residual)
     direction, direction_scores = residual, residual_scores
-    squared = _dot(residual, residual_scores)
+    squared = dot(residual, residual_scores)
     solved = 0.01 * squared
     for _ in range(max_iter):
         image = problem.ridge * direction + curvature * direction_scores
         image_scores = problem.product(image)
-        size = _factors(ratio(squared, _dot(direction, image_scores)), residual.dtype)
+        size = _factors(ratio(squared, dot(direction, image_scores)), residual.dtype)
         step = step + size * direction
         step_scores = step_scores + size * direction_scores
         residual = residual - size * image
         residual_scores = residual_scores - size * image_scores
-        previous, squared = squared, _dot(residual, residual_scores).clip(0)
+        previous, squared = squared, dot(residual, residual_scores).clip(0)
         going = squared > solved
         if not going.any():
             break
@@ -173,7 +173,7 @@ def _line_search(
     return step_size
 
 
-def _dot(a: Array, b: Array) -> Array:
+def dot(a: Array, b: Array) -> Array:
     """Inner products of rows, float64."""
     xp = namespace(a)
     return xp.asarray(xp.einsum("ij,ij->i", a, b), dtype=xp.float64)

@@ -24,7 +24,6 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from midfea.arrays import Array, contiguous, namespace, to_numpy
 from midfea.learning.newton import (
-    MAX_GRAM_SAMPLES,
     Accuracy,
     LossAt,
     Problem,
@@ -39,7 +38,6 @@ from midfea.learning.newton import (
 Floats = NDArray[Any]  # float32 throughout
 Put = Callable[[Floats], Array]  # where to compute: see `midfea.engines.Engine.arrays`
 
-GRAM_LIMIT = MAX_GRAM_SAMPLES
 MAX_EASY_C = 1.0  # up to this C conjugate gradients are quick
 MAX_FACTORED_SAMPLES = 6_000  # samples that count for a class: factors take their cube
 MAX_FACTORED_STEPS = 12  # five are usual

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
-from midfea.learning.folds import Indices
+from midfea.learning.folds import Indices, count_groups
 from midfea.learning.interval import Interval, cross_validated
 
 
@@ -37,6 +37,20 @@ class Validation:
     folds: Indices = field(repr=False)
     n_folds: int
     n_groups: int
+
+    @classmethod
+    def of(
+        cls,
+        indices: Indices,
+        scores: NDArray[np.float64],
+        y: Indices,
+        folds: Indices,
+        n_folds: int,
+        groups: Indices | None,
+    ) -> Validation:
+        """The record of some training images, from the labels, folds and groups of all."""
+        n_groups = count_groups(groups, indices)
+        return cls(indices, y[indices], scores, folds[indices], n_folds, n_groups)
 
     def __len__(self) -> int:
         return len(self.indices)

@@ -50,11 +50,11 @@ def learn_filters(
     patches = sample_patches(images, filter_size, n_patches, rng)
     if method == "raw":
         filters = _best_of(patches, n_filters, rng, spherical=False)
-        filters = filters / np.maximum(np.linalg.norm(filters, axis=1, keepdims=True), 1e-12)
     elif method == "whitened":
         filters = _whitened_filters(patches, n_filters, rng)
     else:
         raise ValueError(f'method is "whitened" or "raw", got {method!r}')
+    filters = filters / np.maximum(np.linalg.norm(filters, axis=1, keepdims=True), 1e-12)
     return _on_grid(filters).reshape(n_filters, filter_size, filter_size)
 
 
@@ -97,8 +97,7 @@ def _whitened_filters(
     centres = _best_of(patches @ whitening, n_filters, rng, spherical=True)
     # A centre c compared with a whitened patch M p is the filter M c compared with the patch itself.
     filters = centres @ whitening
-    filters -= filters.mean(axis=1, keepdims=True)
-    return filters / np.maximum(np.linalg.norm(filters, axis=1, keepdims=True), 1e-12)
+    return filters - filters.mean(axis=1, keepdims=True)
 
 
 def _best_of(

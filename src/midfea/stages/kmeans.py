@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from midfea.arrays import namespace
 from midfea.stages.seeds import Seed, generator
 
 Floats = NDArray[np.float32]
@@ -80,7 +81,7 @@ class Clusters:
     def costs(self, scores: Floats) -> tuple[Floats, float]:
         """Of each point, and their mean: squared distances, or one minus the cosine's size."""
         costs = 1 - abs(scores) if self.spherical else self.squares - 2 * scores
-        return costs, float(costs.mean(dtype=np.float64))
+        return costs, float(costs.mean(dtype=namespace(costs).float64))
 
     def means(self, labels: Labels, scores: Floats, costs: Floats, n_clusters: int) -> Floats:
         """Centres of the clusters (of the points turned the same way round, and of unit length)."""

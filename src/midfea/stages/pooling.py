@@ -89,13 +89,10 @@ def partition_levels(
 ) -> list[Level]:
     """The cells as products of row and column intervals, a pair of (n, 2) arrays for each level."""
     full = full_shape or (shape[0], shape[1])
-    scaled = []
-    for level in _full_levels(partition, full):
-        rows, columns = (
-            bounds * side // whole for bounds, side, whole in zip(level, shape, full, strict=False)
-        )
-        scaled.append((rows, columns))
-    return scaled
+    return [
+        (rows * shape[0] // full[0], columns * shape[1] // full[1])
+        for rows, columns in _full_levels(partition, full)
+    ]
 
 
 def _full_levels(partition: Partition, full: tuple[int, int]) -> list[Level]:

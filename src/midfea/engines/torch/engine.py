@@ -25,7 +25,6 @@ from midfea.pictures.resize import Grey
 
 import torch  # isort: skip  (`device` says what to install if it is missing)
 from midfea.engines.torch import plain  # isort: skip
-from midfea.engines.torch.resize import resize  # isort: skip
 
 MIN_IMAGES_TO_START = 128  # of one size: enough for a device that has nothing else to do
 MAX_WAITING_PIXELS = 2**28  # of images that wait for others of their size
@@ -38,13 +37,6 @@ class ScaledStack(NamedTuple):
     pixels: Any  # (n, height, width)
     grid: tuple[int, int]  # of descriptors
     full_grid: tuple[int, int]  # of the largest scale
-
-
-class Strips(NamedTuple):
-    """Descriptors of a stack, a few rows of the grid at a time: all at once might not fit."""
-
-    stack: ScaledStack
-    parts: Iterator[tuple[tuple[int, int], Any]]  # rows, descriptors (n, rows, columns, d)
 
 
 class TorchChain:
@@ -71,23 +63,18 @@ class TorchChain:
         grid = self.chain.grid(image.shape)
         with self._device.working():
             stack = ScaledStack(self._device.pixels([image]), grid, grid)
-            return torch.cat([part[0].cpu() for _, part in self.describe(stack).parts]).numpy()
+            return torch.cat([part[0].cpu() for _, part in self.describe(stack)]).numpy()
 
     def codes_by_scale(self, image: Grey) -> list[tuple[Scaled, Codes]]:
         """See `PreparedChain`."""
         scaled_codes = []
         with self._device.working():
             for stack, strips in codes_by_scale(self._device.pixels([image]), self):
-                parts = [(words, weights) for _, words, weights in strips]
-                words = torch.cat([words[0] for words, _ in parts]).to(torch.int32).cpu().numpy()
-                weights = None
-                if parts[0][1] is not None:
-                    weights = torch.cat([weights[0] for _, weights in parts]).cpu().numpy()
-                    weights = weights.reshape(*stack.grid, -1)
-                pixels = stack.pixels[0].cpu().numpy()
+                _, words, weights = zip(*strips, strict=True)
+                found = _joined(words, stack.grid).astype(np.int32)
+                codes = Codes(found, None if weights[0] is None else _joined(weights, stack.grid))
                 levels = levels_of(self.chain.partition, stack.grid, stack.full_grid)
-                codes = Codes(words.reshape(*stack.grid, -1), weights)
-                scaled_codes.append((Scaled(pixels, levels), codes))
+                scaled_codes.append((Scaled(stack.pixels[0].cpu().numpy(), levels), codes))
         return scaled_codes
 
     def pooled(self, image: Grey) -> NDArray[np.float32]:
@@ -106,31 +93,29 @@ class TorchChain:
         shapes = self.chain.scaled_shapes(tuple(image.shape[1:]))
         full_grid = self.chain.grid(shapes[0])
         for shape in shapes:
-            pixels = resize(image, shape, self.chain.rounded)
+            pixels = plain.resize(image, shape, self.chain.rounded)
             yield ScaledStack(pixels, self.chain.grid(shape), full_grid)
 
-    def describe(self, scaled: ScaledStack) -> Strips:
-        """See `midfea.engines.walk.Steps`."""
-        return Strips(scaled, self._describe_strips(scaled))
+    def describe(self, scaled: ScaledStack) -> Iterator[tuple[tuple[int, int], Any]]:
+        """See `midfea.engines.walk.Steps`: rows, and their descriptors (n, rows, columns, d).
 
-    def _describe_strips(self, scaled: ScaledStack) -> Iterator[tuple[tuple[int, int], Any]]:
+        A few rows of the grid at a time: all at once might not fit.
+        """
         rows = self._device.rows_at_once(self.chain, scaled.grid, len(scaled.pixels))
         pixels = plain.prepare(scaled.pixels, self.chain, torch.float32)
         flat = plain.flat_of(pixels, self._filters, self.chain, 2 * rows)
         for strip in plain.strips(scaled.grid[0], rows):
             yield strip, plain.describe_rows(pixels, self._filters, flat, self.chain, strip)
 
-    def encode(self, descriptors: Strips) -> Iterator[tuple[tuple[int, int], Any, Any]]:
+    def encode(
+        self, descriptors: Iterable[tuple[tuple[int, int], Any]]
+    ) -> Iterator[tuple[tuple[int, int], Any, Any]]:
         """See `midfea.engines.walk.Steps`: rows, and words and weights (n, places, k) of each strip."""
         weigh_llc = None if self._fused is None else self._fused.llc_weights
-        for strip, points in descriptors.parts:
+        for strip, points in descriptors:
             words, weights = plain.encode(points.flatten(0, 2), self._words, self.chain, weigh_llc)
-            n = len(points)
-            yield (
-                strip,
-                words.reshape(n, -1, words.shape[1]),
-                None if weights is None else weights.reshape(n, -1, weights.shape[1]),
-            )
+            shape = (len(points), -1, words.shape[1])
+            yield strip, words.reshape(shape), None if weights is None else weights.reshape(shape)
 
     def pool(self, codes: Any, scaled: ScaledStack, table: Any) -> Any:
         """See `midfea.engines.walk.Steps`; the kernels do all steps at once."""
@@ -233,6 +218,11 @@ class TorchChain:
                 continue
             yield [i for i, _ in part], table
             start += len(part)
+
+
+def _joined(parts: Iterable[Any], grid: tuple[int, int]) -> NDArray[Any]:
+    """The first image's words or weights in all strips of the grid."""
+    return torch.cat([part[0] for part in parts]).reshape(*grid, -1).cpu().numpy()
 
 
 def _on_device(matrix: Any, device: Device) -> Any:

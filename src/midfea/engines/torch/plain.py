@@ -17,6 +17,8 @@ import torch.nn.functional as functional
 from numpy.typing import NDArray
 
 from midfea.engines.chain import Chain
+from midfea.pictures.resize import ROUNDED_UNIT
+from midfea.pictures.resize import weights as resize_weights
 from midfea.stages.low_level import EQUAL, FLAT
 from midfea.stages.pooling import Partition, partition_levels
 
@@ -25,6 +27,28 @@ Weigh = Callable[[Tensor, Tensor, Tensor, Chain], Tensor]  # points, words, whic
 
 # Scores of descriptors x words that exist at one time: they are never stored whole.
 SCORES = {"cuda": 2**26, "cpu": 2**20}
+
+
+def resize(pixels: Any, shape: tuple[int, int], rounded: bool = False) -> Any:
+    """Images (n, height, width), uint8 or float32, at another `shape`; see `pictures.resize`."""
+    if tuple(pixels.shape[1:]) == shape:
+        return pixels
+    rows, columns = (
+        torch.as_tensor(resize_weights(before, after).toarray(), device=pixels.device)
+        for before, after in zip(pixels.shape[1:], shape, strict=True)
+    )
+    numbers = pixels.double()
+    if not rounded or pixels.dtype != torch.uint8:
+        return (rows @ numbers @ columns.T).float()
+    return _rounded(_whole(rows) @ _rounded(numbers @ _whole(columns).T)).to(torch.uint8)
+
+
+def _whole(exact: Any) -> Any:
+    return (exact * ROUNDED_UNIT + 0.5).floor()
+
+
+def _rounded(sums: Any) -> Any:
+    return ((sums + ROUNDED_UNIT / 2) / ROUNDED_UNIT).floor().clamp(0, 255)
 
 
 def mirrored(pixels: Tensor, filter_shape: tuple[int, int]) -> Tensor:

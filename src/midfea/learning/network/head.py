@@ -1,19 +1,25 @@
-"""`NetworkHead`: the fine-tuned network beside the linear head, and its fitting."""
+"""`NetworkHead`: the fine-tuned network beside the linear head, and its fitting.
+
+The linear head sees fixed features of the whole image, the network a small one; they err on different
+images. The weights that join them are those that make the labels of validation images most likely.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import minimize
+from scipy.special import log_softmax
 
 from midfea.engines import EngineSettings
 from midfea.learning.codebook import learn_extractor
 from midfea.learning.extractor import map_pictures
-from midfea.learning.folds import Indices, split
-from midfea.learning.network.joint import join, joint_weights, log_loss, weights_without_validation
+from midfea.learning.folds import Indices, count_groups, splits
 from midfea.learning.network.model import SIDE, WINDOW, Network, squares_of
 from midfea.learning.network.settings import NetworkSettings
 from midfea.learning.settings import ChainSettings
@@ -25,6 +31,19 @@ if TYPE_CHECKING:
 
 # Where the same things lie in the same places of all images, augmented images are hardly moved.
 CHANGE_IN_PLACE, LIGHTING_IN_PLACE = 0.1, 0.5
+
+# Weights of the linear head and of the network's two classifiers, and the log-likelihood, of all
+# validation images, that other weights must gain for each unit of squared distance.
+USUAL_WEIGHTS = np.array([1.0, 0.5, 0.5])
+PRICE_OF_OTHER_WEIGHTS = 0.02
+# With groups: few of them, each with much the same to say, count as one image does. The linear head's
+# weight is relative to its logit scale.
+USUAL_WEIGHTS_WITH_GROUPS = np.array([1.0, 0.7, 0.2])
+PRICE_WITH_GROUPS = 0.5
+MAX_WEIGHT = 50.0
+# With one image of each class nothing can be held out. The linear head's weight then grows with the
+# square of the number of classes.
+SINGLE_IMAGE_WEIGHT = 0.008
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,28 +59,19 @@ class NetworkHead:
     network: Network
     weights: NDArray[np.float64]
 
-    def log_probabilities(self, pictures: Sequence[Picture], n_threads: int) -> NDArray[np.float64]:
-        """Of the network's two classifiers, (2, n, n_classes)."""
-        return _log_probabilities(self.network, pictures, n_threads)
-
-    def join(
-        self, linear: NDArray[np.float32], log_probabilities: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
-        """Joint scores (n, n_classes); their softmax are probabilities."""
-        return join(np.stack([linear, *log_probabilities]), self.weights)
-
     def scores(
         self, linear: NDArray[np.float32], pictures: Sequence[Picture], n_threads: int
     ) -> NDArray[np.float64]:
         """Joint scores of pictures whose linear scores are known."""
-        return self.join(linear, self.log_probabilities(pictures, n_threads))
+        return join(all_scores(linear, self.network, pictures, n_threads), self.weights)
 
 
-def _log_probabilities(
-    network: Network, pictures: Sequence[Picture], n_threads: int
+def all_scores(
+    linear: NDArray[np.float32], network: Network, pictures: Sequence[Picture], n_threads: int
 ) -> NDArray[np.float64]:
-    work = map_pictures(network.log_probabilities, pictures, n_threads, "network")
-    return np.stack(list(work), axis=1)
+    """Of the linear head and of the network's two classifiers, (3, n, n_classes)."""
+    by_network = map_pictures(network.log_probabilities, pictures, n_threads, "network")
+    return np.stack([linear, *np.stack(list(by_network), axis=1)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,80 +108,66 @@ class NetworkTask:
 
     def fit(self) -> tuple[NetworkHead, Validation]:
         """The network trained on all images, its weights by validation, and the record of that."""
-        squares = self._squares()
-        start = self._start(squares)
+        n_classes = self.linear_scores.shape[1]
+        mirror, validation = False, no_validation(n_classes)
+        weights = weights_without_validation(self.per_class, n_classes)
+        parts = splits(self.folds)
+        if parts:
+            mirror, indices, scores = self._validate(parts)
+            weights = self._weights(scores, indices)
+            joined, n_folds = join(scores, weights), self.settings.n_folds
+            validation = Validation.of(indices, joined, self.y, self.folds, n_folds, self.groups)
         n_seen = self.settings.images_seen(len(self.y), self.per_class, self.aligned)
-        everyone = np.arange(len(self.y))
-        fold_numbers = [int(fold) for fold in np.unique(self.folds) if fold >= 0]
-        if not fold_numbers:
-            network = self._train(squares, everyone, start, False, n_seen, "fine-tuning")
-            n_classes = self.linear_scores.shape[1]
-            weights = weights_without_validation(self.per_class, n_classes)
-            return NetworkHead(network, weights), no_validation(n_classes)
-        mirror, indices, scores = self._validate(squares, start, fold_numbers)
-        weights = self._weights(scores, indices)
-        network = self._train(squares, everyone, start, mirror, n_seen, "fine-tuning")
-        validation = Validation(
-            indices=indices,
-            labels=self.y[indices],
-            scores=join(scores, weights),
-            folds=self.folds[indices],
-            n_folds=self.settings.n_folds,
-            n_groups=self._n_groups(indices),
-        )
+        network = self._train(np.arange(len(self.y)), mirror, n_seen, "fine-tuning")
         return NetworkHead(network, weights), validation
 
     def _validate(
-        self, squares: NDArray[np.float32], start: Start, fold_numbers: list[int]
+        self, parts: list[tuple[Indices, Indices]]
     ) -> tuple[bool, Indices, NDArray[np.float64]]:
         """Whether mirrored images help; the images held out, and all scores of them."""
-        _, held_out = split(self.folds, fold_numbers[0])
+        train, held_out = parts[0]
         best = -np.inf
         mirror, scores = False, np.zeros(0)
         for i, candidate in enumerate(self.settings.mirror_candidates):
-            what = f"fine-tuning, trial {i + 1}"
-            tried = self._scores_without(squares, start, fold_numbers[0], candidate, what)
+            tried = self._scores_without(train, held_out, candidate, f"fine-tuning, trial {i + 1}")
             joined = join(tried, self._weights(tried, held_out))
-            likelihood = -log_loss(joined, self.y[held_out]) * self._n_groups(held_out)
+            likelihood = -log_loss(joined, self.y[held_out]) * count_groups(self.groups, held_out)
             likelihood -= self.settings.min_mirror_gain * candidate
             if likelihood > best:
                 best, mirror, scores = likelihood, candidate, tried
         if len(held_out) >= self.settings.min_validation_images:
             return mirror, held_out, scores
-        parts, all_scores = [held_out], [scores]
-        for i, fold in enumerate(fold_numbers[1:], start=2):
-            parts.append(split(self.folds, fold)[1])
-            what = f"fine-tuning, fold {i}"
-            all_scores.append(self._scores_without(squares, start, fold, mirror, what))
-        order = np.argsort(np.concatenate(parts))
-        return mirror, np.concatenate(parts)[order], np.concatenate(all_scores, axis=1)[:, order]
+        others = [
+            self._scores_without(*part, mirror, f"fine-tuning, fold {i}")
+            for i, part in enumerate(parts[1:], start=2)
+        ]
+        indices = np.concatenate([held_out for _, held_out in parts])
+        order = np.argsort(indices)
+        return mirror, indices[order], np.concatenate([scores, *others], axis=1)[:, order]
 
     def _scores_without(
-        self, squares: NDArray[np.float32], start: Start, fold: int, mirror: bool, what: str
+        self, train: Indices, held_out: Indices, mirror: bool, what: str
     ) -> NDArray[np.float64]:
-        """Scores of a fold, (3, n, n_classes), by heads trained without it."""
-        train, held_out = split(self.folds, fold)
+        """Scores of images held out, (3, n, n_classes), by heads trained without them."""
         n_seen = self.settings.images_seen_in_trial(len(self.y), self.aligned)
-        network = self._train(squares, train, start, mirror, n_seen, what)
+        network = self._train(train, mirror, n_seen, what)
         pictures = [self.pictures[i] for i in held_out]
-        by_network = _log_probabilities(network, pictures, self.n_threads)
-        return np.stack([self.linear_scores[held_out], *by_network])
+        return all_scores(self.linear_scores[held_out], network, pictures, self.n_threads)
 
     def _weights(self, scores: NDArray[np.float64], indices: Indices) -> NDArray[np.float64]:
         groups = None if self.groups is None else self.groups[indices]
         return joint_weights(scores, self.y[indices], groups, self.logit_scale)
 
-    def _n_groups(self, indices: Indices) -> int:
-        return len(indices) if self.groups is None else len(np.unique(self.groups[indices]))
-
-    def _squares(self) -> NDArray[np.float32]:
+    @cached_property
+    def squares(self) -> NDArray[np.float32]:
         """All images as the network sees them, (n, 1 or 3, SIDE, SIDE)."""
         work = map_pictures(squares_of, self.pictures, self.n_threads, "small images")
         squares = np.stack(list(work))
         colour = self.per_class >= self.settings.images_per_class_for_colour
         return squares if colour and (squares[:, 1:] != NO_COLOUR).any() else squares[:, :1]
 
-    def _start(self, squares: NDArray[np.float32]) -> Start:
+    @cached_property
+    def start(self) -> Start:
         """Filters and words learned without labels, or noise of the same size."""
         from midfea.learning.network.module import Start
 
@@ -179,25 +175,17 @@ class NetworkTask:
             n_filters=self.settings.n_filters,
             pairs=False,
             window=WINDOW,
-            n_words=min(self.settings.n_words, 50 * len(squares)),
+            n_words=min(self.settings.n_words, 50 * len(self.y)),
             projection=None,
             max_side=SIDE,
         )
-        pictures = [Picture(square[0]) for square in squares]
+        pictures = [Picture(square[0]) for square in self.squares]
         rng = np.random.RandomState(self.seed)
         chain = learn_extractor(pictures, settings, EngineSettings(), self.n_threads, rng).chain
         start = Start(chain.filters, chain.words)
         return start if self.settings.unsupervised_start else start.noise(self.seed)
 
-    def _train(
-        self,
-        squares: NDArray[np.float32],
-        chosen: Indices,
-        start: Start,
-        mirror: bool,
-        n_seen: int,
-        what: str,
-    ) -> Network:
+    def _train(self, chosen: Indices, mirror: bool, n_seen: int, what: str) -> Network:
         from midfea.learning.network.training import Change, train
 
         lighting = self.settings.change(self.per_class)
@@ -205,9 +193,9 @@ class NetworkTask:
         if self.in_place:
             change = Change(CHANGE_IN_PLACE, LIGHTING_IN_PLACE, mirror)
         return train(
-            squares[chosen],
+            self.squares[chosen],
             self.y[chosen],
-            start,
+            self.start,
             change,
             self.settings,
             aligned=self.aligned,
@@ -217,3 +205,49 @@ class NetworkTask:
             device=self.device,
             what=what,
         )
+
+
+def join(scores: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Scores of all together, (n, n_classes); their softmax are probabilities."""
+    return np.tensordot(weights, np.asarray(scores, dtype=np.float64), 1)
+
+
+def joint_weights(
+    scores: NDArray[np.float64], y: Indices, groups: Indices | None = None, logit_scale: float = 1.0
+) -> NDArray[np.float64]:
+    """The weights that make the labels of validation images most likely, none below zero.
+
+    Weights far from the usual ones must be worth it, or ten images could decide by chance.
+
+    Parameters
+    ----------
+    groups : of the validation images, if groups were held out
+    logit_scale : of the linear head; used with groups
+    """
+    usual, unit, price = USUAL_WEIGHTS, np.ones(3), PRICE_OF_OTHER_WEIGHTS / len(y)
+    if groups is not None:
+        unit = np.array([logit_scale, 1.0, 1.0])
+        usual = USUAL_WEIGHTS_WITH_GROUPS * unit
+        price = PRICE_WITH_GROUPS / len(np.unique(groups))
+
+    def cost(weights: NDArray[np.float64]) -> float:
+        distance = float(np.square((weights - usual) / unit).sum())
+        return log_loss(join(scores, weights), y) + price * distance
+
+    bounds = [(0, MAX_WEIGHT)] * len(usual)
+    return np.asarray(minimize(cost, usual, bounds=bounds, method="L-BFGS-B").x)
+
+
+def weights_without_validation(per_class: float, n_classes: int) -> NDArray[np.float64]:
+    """The weights where nothing could be held out."""
+    by_head = 1.0 if per_class > 1 else SINGLE_IMAGE_WEIGHT * n_classes**2
+    return USUAL_WEIGHTS * [by_head, 1, 1]
+
+
+def log_loss(scores: NDArray[np.float64], y: Indices) -> float:
+    """Mean negative log-likelihood, with one pseudo-image more whose label is uniform.
+
+    Without it, weights grow beyond all bounds when every validation image is correct.
+    """
+    logs = log_softmax(scores, axis=1)
+    return float(-(logs[np.arange(len(y)), y].sum() + logs.mean()) / (len(y) + 1))

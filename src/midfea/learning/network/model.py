@@ -19,6 +19,8 @@ from scipy.special import log_softmax, softmax
 
 from midfea.arrays import namespace
 from midfea.engines import Chain, EngineSettings, PreparedChain
+from midfea.learning.codebook import make_chain
+from midfea.learning.settings import ChainSettings
 from midfea.pictures.picture import NO_COLOUR, Picture
 from midfea.pictures.resize import resize
 
@@ -27,6 +29,7 @@ Planes = NDArray[np.float32]  # (1 or 3, SIDE, SIDE): grey, and the colour plane
 
 SIDE, WINDOW, PIXELS = 64, 4, 5
 N_CELLS = 21  # of the pyramid
+LAYERS = ("pixels", "colours", "second", "third", "fourth")  # from the pixels on
 
 
 @dataclass(frozen=True)
@@ -59,21 +62,8 @@ class Network:
     @property
     def chain(self) -> Chain:
         """What an engine needs to describe images."""
-        return Chain(
-            filters=self.filters,
-            codebook=None,
-            rectify=True,
-            floor=0.0,
-            padding="same",
-            pairs=False,
-            window=WINDOW,
-            scales=(1.0,),
-            encoding="soft",
-            n_neighbors=1,
-            sharpness=1.0,
-            partition="pyramid",
-            pooling="max",
-        )
+        settings = ChainSettings(pairs=False, window=WINDOW)
+        return make_chain(settings, self.filters, None, (1.0,))
 
     @property
     def prepared(self) -> PreparedChain:
@@ -85,12 +75,10 @@ class Network:
         """1 if colours do not count, else 3."""
         return len(self.pixels) // PIXELS**2
 
-    def log_probabilities(
-        self, picture: Picture, prepared: PreparedChain | None = None
-    ) -> NDArray[np.float64]:
+    def log_probabilities(self, picture: Picture) -> NDArray[np.float64]:
         """Of each classifier and class, (2, n_classes)."""
         square = squares_of(picture, bool(self.rounded))[: self.n_planes]
-        return self.log_probabilities_of_square(square, prepared or self.prepared)
+        return self.log_probabilities_of_square(square, self.prepared)
 
     def log_probabilities_of_square(
         self, square: Planes, prepared: PreparedChain
@@ -143,34 +131,21 @@ class Network:
     def expected_shapes(self, n_classes: int) -> dict[str, tuple[int, ...]]:
         """The shapes that the arrays must have to fit together."""
         n_filters, n_words = len(self.filters), len(self.words)
-        n_pixels, n_colours = self.pixels.shape[-1], self.colours.shape[-1]
-        n_second, n_third, n_fourth = (
-            layer.shape[-1] for layer in (self.second, self.third, self.fourth)
-        )
-        return {
+        shapes: dict[str, tuple[int, ...]] = {
             "filters": (n_filters, *self.filters.shape[-1:] * 2),
             "words": (n_words, WINDOW**2 * n_filters),
             "bias": (n_words,),
-            "logit_scale": (),
-            "pixels": (PIXELS**2 * (3 if self.n_planes == 3 else 1), n_pixels),
-            "pixels_bias": (n_pixels,),
-            "colours": (9 * n_pixels, n_colours),
-            "colours_bias": (n_colours,),
-            "second": (9 * n_colours, n_second),
-            "second_bias": (n_second,),
-            "third": (9 * n_second, n_third),
-            "third_bias": (n_third,),
-            "fourth": (9 * n_third, n_fourth),
-            "fourth_bias": (n_fourth,),
-            "weights": (N_CELLS * (n_words + n_third), n_classes),
+            "weights": (N_CELLS * (n_words + self.third.shape[-1]), n_classes),
             "intercept": (n_classes,),
-            "whole": (n_fourth, n_classes),
+            "whole": (self.fourth.shape[-1], n_classes),
             "whole_intercept": (n_classes,),
-            "step": (),
-            "mirror": (),
-            "view_shift": (),
-            "rounded": (),
         }
+        n_inputs = PIXELS**2 * (3 if self.n_planes == 3 else 1)
+        for name in LAYERS:
+            n_outputs = getattr(self, name).shape[-1]
+            shapes |= {name: (n_inputs, n_outputs), f"{name}_bias": (n_outputs,)}
+            n_inputs = 9 * n_outputs
+        return shapes | dict.fromkeys(("logit_scale", "step", "mirror", "view_shift", "rounded"), ())
 
 
 def squares_of(picture: Picture, rounded: bool = False) -> Planes:

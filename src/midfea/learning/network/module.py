@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from torch import nn
 
 from midfea.engines.cpu import gradients, kernels
 from midfea.engines.torch import plain
-from midfea.learning.network.model import N_CELLS, PIXELS, WINDOW, Network, standard
+from midfea.learning.network.model import LAYERS, N_CELLS, PIXELS, WINDOW, Network, standard
 from midfea.learning.network.settings import NetworkSettings
 from midfea.stages.low_level import FLAT, unit_length
 
@@ -91,7 +92,6 @@ class NetworkModule(nn.Module):
     ) -> None:
         super().__init__()
         self.settings = settings
-        first, colours, second, third, fourth = settings.widths
         self.step = 1 if aligned else 2
         n_filters, n_words = len(start.filters), len(start.words)
         self.filters = nn.Parameter(torch.tensor(start.filters))
@@ -99,18 +99,11 @@ class NetworkModule(nn.Module):
         self.words = nn.Parameter(words.permute(0, 3, 1, 2).contiguous())
         self.bias = nn.Parameter(torch.zeros(n_words))
         self.logit_scale = nn.Parameter(torch.tensor(math.log(LOGIT_SCALE)))
-        self.pixels = nn.Conv2d(n_planes, first, PIXELS, 2, padding=PIXELS // 2, bias=False)
-        self.pixels_norm = nn.BatchNorm2d(first)
-        self.colours = nn.Conv2d(first, colours, 3, padding=1, bias=False)
-        self.colours_norm = nn.BatchNorm2d(colours)
-        self.second = nn.Conv2d(colours, second, 3, padding=1, bias=False)
-        self.second_norm = nn.BatchNorm2d(second)
-        self.third = nn.Conv2d(second, third, 3, padding=1, bias=False)
-        self.third_norm = nn.BatchNorm2d(third)
-        self.fourth = nn.Conv2d(third, fourth, 3, padding=1, bias=False)
-        self.fourth_norm = nn.BatchNorm2d(fourth)
-        for layer in (self.pixels, self.colours, self.second, self.third, self.fourth):
-            nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
+        *_, third, fourth = widths = settings.widths
+        self.pixels = _layer(n_planes, widths[0], PIXELS, 2)
+        self.colours, self.second, self.third, self.fourth = (_layer(*n) for n in pairwise(widths))
+        for name in LAYERS:
+            nn.init.kaiming_normal_(getattr(self, name)[0].weight, nonlinearity="relu")
         self.gain = nn.Parameter(torch.tensor(math.log(24.0)))
         self.linear = nn.Linear(N_CELLS * (n_words + third), n_classes)
         self.whole = nn.Linear(fourth, n_classes)
@@ -128,7 +121,7 @@ class NetworkModule(nn.Module):
         parts = [functional.normalize(pooled(part)) for part in (codes, maps)]
         features = torch.cat(parts, dim=1)
         maps = functional.max_pool2d(maps, 2)
-        means = functional.relu(self.fourth_norm(self.fourth(maps))).mean(dim=(2, 3))
+        means = self.fourth(maps).mean(dim=(2, 3))
         features, means = (self.dropped(each, random) for each in (features, means))
         scores = [self.linear(features * self.gain.exp()), self.whole(means)]
         if self.training and self.codes_alone is not None:
@@ -144,11 +137,9 @@ class NetworkModule(nn.Module):
 
     def path(self, images: Tensor) -> Tensor:
         """From the pixels to the layer before the last."""
-        maps = functional.relu(self.pixels_norm(self.pixels(standard(images))))
-        maps = functional.relu(self.colours_norm(self.colours(functional.max_pool2d(maps, 2))))
-        maps = functional.relu(self.second_norm(self.second(functional.avg_pool2d(maps, 2, 1))))
-        maps = functional.max_pool2d(maps, 2, ceil_mode=True)
-        maps = functional.relu(self.third_norm(self.third(maps)))
+        maps = self.colours(functional.max_pool2d(self.pixels(standard(images)), 2))
+        maps = self.second(functional.avg_pool2d(maps, 2, 1))
+        maps = self.third(functional.max_pool2d(maps, 2, ceil_mode=True))
         return maps if self.settings.pixel_layers else 0 * maps
 
     def codes(self, maps: Tensor) -> Tensor:
@@ -170,44 +161,36 @@ class NetworkModule(nn.Module):
         self = twins[0]
 
         def layer(name: str) -> tuple[Tensor, Tensor]:
-            norms = [getattr(twin, f"{name}_norm") for twin in twins]
+            norms = [getattr(twin, name)[1] for twin in twins]
             mean = sum(norm.running_mean for norm in norms) / len(norms)
             variance = sum(norm.running_var for norm in norms) / len(norms)
             factor = norms[0].weight / (variance + norms[0].eps).sqrt()
-            kernel = getattr(self, name).weight * factor[:, None, None, None]
+            kernel = getattr(self, name)[0].weight * factor[:, None, None, None]
             return kernel.permute(2, 3, 1, 0).flatten(0, 2), norms[0].bias - mean * factor
 
         with torch.no_grad():
-            pixels, pixels_bias = layer("pixels")
-            colours, colours_bias = layer("colours")
-            second, second_bias = layer("second")
-            third, third_bias = layer("third")
-            if not self.settings.pixel_layers:
-                third, third_bias = 0 * third, 0 * third_bias
-            fourth, fourth_bias = layer("fourth")
             weights = {
                 "filters": self.filters,
                 "words": self.unit_words().permute(0, 2, 3, 1).flatten(1),
                 "bias": self.bias,
                 "logit_scale": self.logit_scale.exp(),
-                "pixels": pixels,
-                "pixels_bias": pixels_bias,
-                "colours": colours,
-                "colours_bias": colours_bias,
-                "second": second,
-                "second_bias": second_bias,
-                "third": third,
-                "third_bias": third_bias,
-                "fourth": fourth,
-                "fourth_bias": fourth_bias,
                 "weights": self.linear.weight.T * self.gain.exp(),
                 "intercept": self.linear.bias,
                 "whole": self.whole.weight.T,
                 "whole_intercept": self.whole.bias,
             }
+            for name in LAYERS:
+                weights[name], weights[f"{name}_bias"] = layer(name)
+            if not self.settings.pixel_layers:
+                weights |= {name: 0 * weights[name] for name in ("third", "third_bias")}
             arrays = {name: np.array(value.cpu().numpy(), order="C") for name, value in weights.items()}
         use = {"step": self.step, "mirror": mirror, "view_shift": view_shift, "rounded": False}
         return Network(**arrays, **{name: np.array(value) for name, value in use.items()})
+
+
+def _layer(n_inputs: int, n_outputs: int, size: int = 3, step: int = 1) -> nn.Sequential:
+    convolution = nn.Conv2d(n_inputs, n_outputs, size, step, padding=size // 2, bias=False)
+    return nn.Sequential(convolution, nn.BatchNorm2d(n_outputs), nn.ReLU())
 
 
 def pooled(maps: Tensor) -> Tensor:

@@ -5,34 +5,30 @@ The row shrinkage of lam |H_c|_{2,1} is exact, after gradient steps on the other
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from midfea.arrays import Array, namespace, ratio
 from midfea.learning.selectivity.objective import (
+    Blocks,
     Layer,
     Weights,
     centred,
     encode,
+    for_samples,
     inner,
+    own_grams,
     row_norms,
     second_moment,
     separation,
     squares,
     symmetric_product,
+    times_own,
 )
-from midfea.learning.selectivity.per_class import Blocks, for_samples, own_grams, times_own
 
 STEP_SIZE = 0.7  # of the curvature's inverse: 1 is safe while one class moves alone, 1/2 when all do
 MAX_HALVINGS = 10
 MAX_SMALL_GAINS = 4  # steps in a row that gain less than the tolerance
 MAX_ROUNDING_GAINS = 20  # the same without a tolerance: steps in a row that gain nothing but rounding
-
-
-class Derivatives(NamedTuple):
-    """Of the smooth terms by H."""
-
-    gradient: Array  # (d, N)
-    curvature: Array  # (d, 1), a bound for each row
 
 
 def update_H(
@@ -52,27 +48,32 @@ def update_H(
     solved after the other in up to `max_iter` steps each. Either stops where steps gain less than `tol`
     of the value. With `nonnegative`, H >= 0 becomes a constraint.
     """
-    D, H = layer.D, layer.H
-    S = encode(X, layer.W, layer.b)
-    pull = D.T @ X
-    pull += weights.alpha * S
-    gram = D.T @ D
-    diagonal = namespace(X).arange(len(gram), device=X.device)
-    gram[diagonal, diagonal] += weights.alpha
-    fixed = squares(X) + weights.alpha * squares(S)
+    H, smooth = layer.H, smooth_terms(X, blocks, layer, weights)
     options: dict[str, Any] = {"nonnegative": nonnegative, "max_iter": max_iter, "tol": tol}
     if not by_class:
-        smooth = AllClasses(gram, pull, fixed, blocks, weights)
         return proximal_descent(H, blocks, smooth, weights.lam, **options)
     H = namespace(X).asarray(H, copy=True)
     moment = second_moment(H, blocks)
     for c in blocks:
         own = H[:, c]
         moment -= own @ own.T
-        convex = OneClass(gram + 2 * weights.gamma * moment, pull[:, c], fixed, weights.beta)
+        curvature = smooth.gram + 2 * weights.gamma * moment
+        convex = OneClass(curvature, smooth.pull[:, c], smooth.fixed, weights.beta)
         H[:, c] = proximal_descent(own, [slice(0, own.shape[1])], convex, weights.lam, **options)
         moment += H[:, c] @ H[:, c].T
     return H
+
+
+def smooth_terms(X: Array, blocks: Blocks, layer: Layer, weights: Weights) -> AllClasses:
+    """All terms but the row norms, as a function of H."""
+    D, S = layer.D, encode(X, layer.W, layer.b)
+    pull = D.T @ X
+    pull += weights.alpha * S
+    gram = D.T @ D
+    diagonal = namespace(X).arange(len(gram), device=X.device)
+    gram[diagonal, diagonal] += weights.alpha
+    fixed = squares(X) + weights.alpha * squares(S)
+    return AllClasses(gram, pull, fixed, blocks, weights)
 
 
 class AllClasses:
@@ -91,8 +92,8 @@ class AllClasses:
         value += beta * squares(self.centred)
         return value + gamma * separation(self.moment, self.grams)
 
-    def derivatives(self, H: Array) -> Derivatives:
-        """At the H whose value was computed last."""
+    def derivatives(self, H: Array) -> tuple[Array, Array]:
+        """Gradient and a bound of each row's curvature, at the H whose value was computed last."""
         _, beta, gamma, _ = self.weights
         curvature = self.gram + 2 * gamma * self.moment
         half = symmetric_product(curvature, H, self.blocks)
@@ -103,7 +104,7 @@ class AllClasses:
         self.centred *= beta
         half += self.centred
         half *= 2
-        return Derivatives(half, _row_bound(curvature, beta))
+        return half, _row_bound(curvature, beta)
 
 
 class OneClass:
@@ -118,9 +119,9 @@ class OneClass:
         self.half += self.beta * (H - H.mean(axis=1, keepdims=True))
         return self.fixed + inner(H, self.half - 2 * self.pull)
 
-    def derivatives(self, H: Array) -> Derivatives:
-        """At the H whose value was computed last."""
-        return Derivatives(2 * (self.half - self.pull), self.bound)
+    def derivatives(self, H: Array) -> tuple[Array, Array]:
+        """The same as those of `AllClasses`."""
+        return 2 * (self.half - self.pull), self.bound
 
 
 def _row_bound(curvature: Array, beta: float) -> Array:

@@ -5,8 +5,6 @@ The best unit column, the others being fixed, is its normalised residual.
 
 from __future__ import annotations
 
-from typing import Literal
-
 import numpy as np
 
 from midfea.arrays import Array, namespace
@@ -19,22 +17,22 @@ def update_D(
     X: Array,
     layer: Layer,
     *,
-    method: Literal["auto", "columns", "gradient"] = "auto",
+    in_turn: bool | None = None,
     max_iter: int = 10,
     tol: float = 1e-4,
 ) -> Array:
     """A better dictionary for fixed H.
 
-    "columns": each column in turn becomes the best one, the others being fixed. "gradient": all at
-    once, each minimising a bound of the objective: H H^T is replaced by the diagonal of its rows'
-    absolute sums, which is never smaller, so a step never raises the objective. Up to `max_iter`
-    sweeps, fewer if one gains less than `tol` of the residual.
+    `in_turn`: each column in turn becomes the best one, the others being fixed. Else, and where there
+    are many, all at once, each minimising a bound of the objective: H H^T is replaced by the diagonal of
+    its rows' absolute sums, which is never smaller, so a step never raises the objective. Up to
+    `max_iter` sweeps, fewer if one gains less than `tol` of the residual.
     """
     xp = namespace(X)
     D, H = xp.asarray(layer.D, copy=True), layer.H
     moment = H @ H.T
     cross = X @ H.T
-    in_turn = method == "columns" or (method == "auto" and len(H) <= MAX_NEURONS_IN_TURN)
+    in_turn = len(H) <= MAX_NEURONS_IN_TURN if in_turn is None else in_turn
     bound = abs(moment).sum(axis=1)
     product = None if in_turn else D @ moment
     fit = np.inf

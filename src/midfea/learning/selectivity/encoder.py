@@ -11,20 +11,18 @@ there.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
-
 import numpy as np
 from numpy.typing import NDArray
 
 from midfea.arrays import Array, namespace, ratio, special, to_numpy
-from midfea.learning.folds import make_folds, split
+from midfea.learning.folds import make_folds, splits
 from midfea.learning.newton import (
     Accuracy,
     Loss,
     LossAt,
     Problem,
     Product,
+    dot,
     gram,
     gram_product,
     matrix_product,
@@ -38,20 +36,8 @@ RIDGES = (1e-5, 1e-4, 1e-3)
 MAX_CHOICE_SAMPLES = 4_000  # samples by which the ridge is chosen
 MAX_PRODUCTS = 15  # conjugate gradient steps for a Newton step
 
-
-class Regression(NamedTuple):
-    """Logistic regressions of neurons: W = A X^T, b = A 1, and the scores Z = W X + b 1^T, (d, N)."""
-
-    A: Array
-    Z: Array
-
-
-class Start(NamedTuple):
-    """An encoder W = A X^T, b = A 1 + shift, and its scores Z = W X + b 1^T."""
-
-    A: Array
-    shift: Array
-    Z: Array
+# Logistic regressions of neurons, W = A X^T and b = A 1: A, and the scores Z = W X + b 1^T, both (d, N).
+Regression = tuple[Array, Array]
 
 
 class Memory:
@@ -79,7 +65,7 @@ def update_encoder(
     mean squared length. A `memory` kept from call to call saves most of the logistic regression's work.
     """
     xp, memory = namespace(X), memory or Memory(X)
-    ridge *= float(_dot(X, X).sum()) / X.shape[1] + 1
+    ridge *= float(dot(X, X).sum()) / X.shape[1] + 1
     A, shift, fresh = logistic_start(memory, H, ridge)
     Z = W @ X + b[:, None]
     squared_error = _squared_error(H)
@@ -94,46 +80,45 @@ def update_encoder(
     return W + A @ X.T, b + A.sum(axis=1)
 
 
-def choose_ridge(
-    X: Array, y: NDArray[np.intp], ridges: Sequence[float] = RIDGES, seed: int = 0
-) -> float:
-    """The ridge with which logistic regression has the best validation accuracy on X (p, N), y (N,).
+def choose_ridge(X: Array, y: NDArray[np.intp]) -> float:
+    """The one of RIDGES with which logistic regression is best in validation on X (p, N), y (N,).
 
     Many samples for each dimension, or clean ones, want hardly any; few noisy ones want much.
     """
-    chosen = np.random.RandomState(seed).permutation(len(y))[:MAX_CHOICE_SAMPLES]
+    chosen = np.random.RandomState(0).permutation(len(y))[:MAX_CHOICE_SAMPLES]
     X, y = X[:, chosen], np.unique(y[chosen], return_inverse=True)[1]
-    folds = make_folds(y, 3, seed)
-    parts = [split(folds, fold) for fold in np.unique(folds) if fold >= 0]
+    parts = splits(make_folds(y, 3, seed=0))
     if not parts or y.max() == 0:
-        return ridges[0]
+        return RIDGES[0]
     matrix = gram(X.T)
     size = float(matrix.diagonal().mean())
     own = np.arange(y.max() + 1)[:, None] == y
     targets = namespace(X).asarray(own, dtype=X.dtype, device=X.device)
-    n_correct = np.zeros(len(ridges), dtype=int)
+    n_correct = np.zeros(len(RIDGES), dtype=int)
     for train, test in parts:
         product = matrix_product(matrix[np.ix_(train, train)])
         across = matrix[np.ix_(train, test)]
         solution = None
-        for i in np.argsort(ridges)[::-1]:  # from the easiest problem, each from the last one's solution
-            solution = logistic_regression(product, targets[:, train], ridges[i] * size, solution)
-            predicted = to_numpy((solution.A @ across).argmax(axis=0))
+        for i in np.argsort(RIDGES)[::-1]:  # from the easiest problem, each from the last one's solution
+            solution = logistic_regression(product, targets[:, train], RIDGES[i] * size, solution)
+            predicted = to_numpy((solution[0] @ across).argmax(axis=0))
             n_correct[i] += int((predicted == y[test]).sum())
-    return ridges[int(n_correct.argmax())]
+    return RIDGES[int(n_correct.argmax())]
 
 
 def _squared_error(H: Array) -> Loss:
     def loss(z: Array, rows: Array) -> LossAt:
         s = special(z).expit(z)
         error, derivative = s - H[rows], s * (1 - s)
-        return LossAt(_dot(error, error), 2 * error * derivative, 2 * derivative * derivative)
+        return LossAt(dot(error, error), 2 * error * derivative, 2 * derivative * derivative)
 
     return loss
 
 
-def logistic_start(memory: Memory, H: Array, ridge: float) -> Start:
-    """An encoder from logistic regressions on whether neurons fire.
+def logistic_start(memory: Memory, H: Array, ridge: float) -> tuple[Array, Array, Array]:
+    """An encoder W = A X^T, b = A 1 + shift from logistic regressions on whether neurons fire.
+
+    Returned are A, the shift and the scores Z = W X + b 1^T.
 
     Then a gain and a shift for each neuron bring its answers to the level of H. How strongly each
     sample drives it is left out: an encoder asked for that, with more dimensions than samples, learns
@@ -143,7 +128,7 @@ def logistic_start(memory: Memory, H: Array, ridge: float) -> Start:
     memory.last = logistic_regression(memory.product, targets, ridge, memory.last)
     A, Z = memory.last
     gain, shift = _calibration(Z, H.clip(0, 1), targets)
-    return Start(gain[:, None] * A, shift, gain[:, None] * Z + shift[:, None])
+    return gain[:, None] * A, shift, gain[:, None] * Z + shift[:, None]
 
 
 def firing(H: Array) -> Array:
@@ -189,9 +174,9 @@ def logistic_regression(
         values = w * (z.clip(0) - xp.log(larger) - t * z)
         return LossAt(values.sum(axis=1, dtype=xp.float64), w * (s - t), w * s * (1 - s))
 
-    start = start or Regression(xp.zeros_like(targets), xp.zeros_like(targets))
+    start = start or (xp.zeros_like(targets), xp.zeros_like(targets))
     problem = Problem(product, loss, ridge)
-    return Regression(*newton(problem, *start, Accuracy(tol, max_iter, MAX_PRODUCTS)))
+    return newton(problem, *start, Accuracy(tol, max_iter, MAX_PRODUCTS))
 
 
 def _calibration(Z: Array, H: Array, targets: Array, max_iter: int = 10) -> tuple[Array, Array]:
@@ -219,9 +204,9 @@ def _calibration(Z: Array, H: Array, targets: Array, max_iter: int = 10) -> tupl
 
     at = error(gain, shift)
     for _ in range(max_iter):
-        by_gain, by_shift = _dot(at.gradient, Z), at.gradient.sum(axis=1)
+        by_gain, by_shift = dot(at.gradient, Z), at.gradient.sum(axis=1)
         weighted = at.curvature * Z
-        a, c, e = _dot(weighted, Z), weighted.sum(axis=1), at.curvature.sum(axis=1)
+        a, c, e = dot(weighted, Z), weighted.sum(axis=1), at.curvature.sum(axis=1)
         a, e = a * (1 + damping) + 1e-9, e * (1 + damping) + 1e-9
         determinant = a * e - c * c
         new_gain = gain - xp.asarray((e * by_gain - c * by_shift) / determinant, dtype=Z.dtype)
@@ -237,9 +222,3 @@ def _calibration(Z: Array, H: Array, targets: Array, max_iter: int = 10) -> tupl
             xp.where(better[:, None], reached.curvature, at.curvature),
         )
     return gain, shift
-
-
-def _dot(a: Array, b: Array) -> Array:
-    """Inner products of rows, float64."""
-    xp = namespace(a)
-    return xp.asarray(xp.einsum("ij,ij->i", a, b), dtype=xp.float64)

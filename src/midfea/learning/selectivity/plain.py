@@ -9,28 +9,24 @@ appendix's (half of the true one), and the encoder may saturate.
 from __future__ import annotations
 
 from midfea.arrays import Array, namespace
-from midfea.learning.selectivity.objective import Layer, Weights, encode
-from midfea.learning.selectivity.per_class import Blocks
+from midfea.learning.selectivity.objective import Blocks, Layer, Weights, encode
+
+N_STEPS = 30  # of each kind in a round
 
 
-def plain_D(X: Array, layer: Layer, max_iter: int) -> Array:
+def plain_D(X: Array, layer: Layer) -> Array:
     """Gradient steps 2 (D H - X) H^T, then columns of unit length."""
     D, H = layer.D, layer.H
     moment, cross = H @ H.T, X @ H.T
     step_size = 1 / (2 * _largest_eigenvalue(moment))
-    for _ in range(max_iter):
+    for _ in range(N_STEPS):
         D = D - step_size * 2 * (D @ moment - cross)
     xp = namespace(D)
     return D / xp.linalg.norm(D, axis=0).clip(xp.finfo(D.dtype).tiny)
 
 
 def plain_H(
-    X: Array,
-    blocks: Blocks,
-    layer: Layer,
-    weights: Weights,
-    max_iter: int,
-    nonnegative: bool = False,
+    X: Array, blocks: Blocks, layer: Layer, weights: Weights, nonnegative: bool = False
 ) -> Array:
     """Class by class, steps along -2 Q^T G + 2 Q^T Q H_c + lam C H_c, C = diag(1 / row norms).
 
@@ -49,7 +45,7 @@ def plain_H(
         curvature = gram + weights.gamma * (moment - part @ part.T)
         largest = _largest_eigenvalue(curvature)
         moment -= part @ part.T
-        for _ in range(max_iter):
+        for _ in range(N_STEPS):
             mean = part.mean(axis=1, keepdims=True)
             norms = xp.einsum("ij,ij->i", part, part)[:, None] ** 0.5
             diagonal = weights.lam / norms.clip(1e-6)
@@ -61,13 +57,13 @@ def plain_H(
     return H
 
 
-def plain_encoder(X: Array, layer: Layer, max_iter: int) -> tuple[Array, Array]:
+def plain_encoder(X: Array, layer: Layer) -> tuple[Array, Array]:
     """Gradient steps on |H - sigmoid(W X + b 1^T)|^2."""
     W, b, H = layer.W, layer.b, layer.H
     # The second derivative of one sigmoid's squared error is 0.32 at most.
     spread = X @ X.T if len(X) < X.shape[1] else X.T @ X
     step_size = 1 / (0.32 * (_largest_eigenvalue(spread) + X.shape[1]))
-    for _ in range(max_iter):
+    for _ in range(N_STEPS):
         S = encode(X, W, b)
         by_z = 2 * (S - H) * S * (1 - S)
         W = W - step_size * by_z @ X.T

@@ -8,18 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from midfea.arrays import Array, namespace
 from midfea.learning.selectivity.codes import update_H
 from midfea.learning.selectivity.dictionary import update_D
 from midfea.learning.selectivity.encoder import RIDGES, Memory, update_encoder
-from midfea.learning.selectivity.objective import Layer, Weights, objective_terms
-from midfea.learning.selectivity.per_class import Blocks
+from midfea.learning.selectivity.objective import Blocks, Layer, Weights, objective_terms
 from midfea.learning.selectivity.plain import plain_D, plain_encoder, plain_H
 
 Terms = dict[str, float]
-Step = Callable[[Layer], Layer]
 Solver = Literal["proximal", "by class", "plain"]
 
 MAX_HALVINGS = 12
@@ -31,8 +29,6 @@ class Settings:
 
     solver : "proximal" (all classes' codes at once), "by class" (each class's convex problem solved in
         turn) or "plain" (the appendix's gradient steps).
-    code_iter : steps for H within a round.
-    plain_iter : steps of each kind within a round of the solver "plain".
     encoder_iter : squared-error steps for W, b after their logistic start, within a round.
     ridge : of that start; see `midfea.learning.selectivity.encoder.update_encoder`.
     """
@@ -40,8 +36,6 @@ class Settings:
     solver: Solver = "proximal"
     max_iter: int = 6
     tol: float = 1e-3
-    code_iter: int = 45
-    plain_iter: int = 30
     encoder_iter: int = 0
     ridge: float = RIDGES[0]
     nonnegative: bool = False
@@ -61,15 +55,32 @@ def rounds(
     ones raises the objective: one that would, which rounding alone can cause, is shortened. Ends after
     `max_iter` rounds, or one that gains less than `tol` of the objective.
     """
-    plain = settings.solver == "plain"
-    steps = (_plain_steps if plain else _descent_steps)(X, blocks, weights, settings)
+    plain, tol = settings.solver == "plain", settings.tol / 10
+    memory = None if plain else Memory(X)
+
+    def step(block: str, layer: Layer) -> Layer:
+        if block == "H" and plain:
+            return layer._replace(H=plain_H(X, blocks, layer, weights, settings.nonnegative))
+        if block == "H":
+            by_class, nonnegative = settings.solver == "by class", settings.nonnegative
+            options: dict[str, Any] = {"by_class": by_class, "nonnegative": nonnegative, "tol": tol}
+            return layer._replace(H=update_H(X, blocks, layer, weights, **options))
+        if block == "D":
+            return layer._replace(D=plain_D(X, layer) if plain else update_D(X, layer, tol=tol))
+        if plain:
+            W, b = plain_encoder(X, layer)
+        else:
+            options = {"ridge": settings.ridge, "max_iter": settings.encoder_iter, "memory": memory}
+            W, b = update_encoder(X, layer.H, layer.W, layer.b, **options)
+        return layer._replace(W=W, b=b)
+
     if settings.nonnegative:
         layer = layer._replace(H=layer.H.clip(0))
     terms = objective_terms(X, blocks, layer, weights)
     for _ in range(settings.max_iter):
         before = sum(terms.values())
-        for block, step in steps.items():
-            moved = step(layer)
+        for block in ("H", "D", "W, b"):
+            moved = step(block, layer)
             reached = objective_terms(X, blocks, moved, weights)
             if plain or sum(reached.values()) <= sum(terms.values()):
                 layer, terms = moved, reached
@@ -93,46 +104,3 @@ def shortened(
         if sum(reached.values()) <= sum(terms.values()):
             return nearer, reached
     return old, terms
-
-
-def _descent_steps(X: Array, blocks: Blocks, weights: Weights, settings: Settings) -> dict[str, Step]:
-    memory, tol = Memory(X), settings.tol / 10
-
-    def codes(layer: Layer) -> Layer:
-        H = update_H(
-            X,
-            blocks,
-            layer,
-            weights,
-            by_class=settings.solver == "by class",
-            nonnegative=settings.nonnegative,
-            max_iter=settings.code_iter,
-            tol=tol,
-        )
-        return layer._replace(H=H)
-
-    def encoder(layer: Layer) -> Layer:
-        _, H, W, b = layer
-        ridge, n = settings.ridge, settings.encoder_iter
-        W, b = update_encoder(X, H, W, b, ridge=ridge, max_iter=n, memory=memory)
-        return layer._replace(W=W, b=b)
-
-    return {
-        "H": codes,
-        "D": lambda layer: layer._replace(D=update_D(X, layer, tol=tol)),
-        "W, b": encoder,
-    }
-
-
-def _plain_steps(X: Array, blocks: Blocks, weights: Weights, settings: Settings) -> dict[str, Step]:
-    n = settings.plain_iter
-
-    def encoder(layer: Layer) -> Layer:
-        W, b = plain_encoder(X, layer, n)
-        return layer._replace(W=W, b=b)
-
-    return {
-        "H": lambda layer: layer._replace(H=plain_H(X, blocks, layer, weights, n, settings.nonnegative)),
-        "D": lambda layer: layer._replace(D=plain_D(X, layer, n)),
-        "W, b": encoder,
-    }

@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from midfea.arrays import Array, namespace, special, to_numpy
 from midfea.learning.kmeans import kmeans
-from midfea.learning.selectivity.objective import Layer
-from midfea.learning.selectivity.per_class import Blocks, for_samples
+from midfea.learning.selectivity.objective import Blocks, Layer, for_samples
 
 Init = Literal["kmeans", "similarity", "random"]
 
