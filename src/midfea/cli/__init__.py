@@ -66,6 +66,6 @@ def _explained(error: Exception) -> str:
     if isinstance(error, MemoryError):
         return f"not enough memory: give fewer or smaller images. {message}"
     name = type(error).__name__
-    return (
+    return f"this should not happen ({name}: {message}): please report it, and what MIDFEA_DEBUG=1 shows"
         f"this should not happen ({name}: {message}). Please report it, with what MIDFEA_DEBUG=1 shows"
     )
