@@ -67,5 +67,3 @@ def _explained(error: Exception) -> str:
         return f"not enough memory: give fewer or smaller images. {message}"
     name = type(error).__name__
     return f"this should not happen ({name}: {message}): please report it, and what MIDFEA_DEBUG=1 shows"
-        f"this should not happen ({name}: {message}). Please report it, with what MIDFEA_DEBUG=1 shows"
-    )
