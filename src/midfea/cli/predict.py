@@ -69,7 +69,8 @@ def predict(
     classifier.n_jobs = jobs
     named = [name for place in places for name in (_names() if place == "-" else [place])]
     paths, left_out = search_images(named)
-    if not paths and not left_out:
+    if not paths:
+        warn_skipped(left_out, len(left_out), skipped)
         raise ValueError(f"no images in {', '.join(places)}")
     with progress_bars():
         images, kept, unreadable = read_for(classifier, paths)

@@ -110,7 +110,10 @@ def search_images(places: Iterable[str | os.PathLike[str]]) -> tuple[list[Path],
         if os.path.isdir(place):
             _search(place, found, skipped)
         elif glob.has_magic(str(place)) and not os.path.exists(place):
-            for match in map(Path, sorted(glob.glob(str(place), recursive=True))):
+            matches = sorted(glob.glob(str(place), recursive=True))
+            if not matches:
+                skipped.append(Skipped(place, "no such file, and no file's name matches it"))
+            for match in map(Path, matches):
                 if os.path.isdir(match):
                     _search(match, found, skipped)
                 elif has_image_ending(match.name):
