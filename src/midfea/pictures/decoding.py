@@ -17,6 +17,9 @@ from midfea.pictures.limits import ImageError, ImageLimits
 ORIENTATION, TURNED = 0x0112, (5, 6, 7, 8)  # Exif: the camera was held upright
 PIXELS_AT_ONCE = 2**20  # of a large image, so that no second one of its size is in memory
 
+# Pillow takes memory in blocks. Large ones go back to the system as soon as an image is done with.
+Image.core.set_block_size(64 << 20)
+
 
 class Header(NamedTuple):
     """What an image file says about itself: Pillow's name of the format, and the size to be seen."""
