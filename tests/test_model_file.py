@@ -151,6 +151,12 @@ def test_the_validation_record_is_kept(saved):
         (lambda d: d["params"].update(n_jobs=10**9), "n_jobs must be"),
         (lambda d: d["params"].update(engine="evil"), "engine"),
         (lambda d: d["params"].update(n_words=-5), "n_words must be"),
+        (lambda d: d["params"].update(device={}), "device must be"),
+        (lambda d: d["params"].update(precision=[1]), "precision must be"),
+        (lambda d: d["settings"].update(scales="auto"), "scales must be"),
+        (lambda d: d["settings"].update(scales=[1e-320]), "scales must be"),
+        (lambda d: d["settings"].update(pairs=1), "pairs must be"),
+        (lambda d: d["settings"].update(rectify=-0.0), "rectify must be"),
     ],
 )
 def test_descriptions_that_cannot_be_trusted(saved, tmp_path, change, message):

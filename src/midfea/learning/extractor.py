@@ -76,7 +76,7 @@ class FeatureExtractor:
 
     def pictures(self, images: Images) -> Pictures:
         """Images as this extractor sees them."""
-        return Pictures(images, self.max_side, self.chain.min_side, self.chain.rounded)
+        return Pictures(images, self.max_side, self.chain.min_image_side, self.chain.rounded)
 
     def transform(self, pictures: Sequence[Picture], n_threads: int = 1) -> NDArray[np.float32]:
         """Features of pictures, (n, n_features), rows of unit length."""
