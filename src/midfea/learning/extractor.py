@@ -129,7 +129,7 @@ class FeatureExtractor:
     def _check_cells(self, grey: Grey) -> None:
         if not isinstance(self.chain.partition, dict):
             return  # every image has as many
-        n_cells = self.chain.n_cells(grey.shape)
+        n_cells = self.chain.n_cells(self.chain.scaled_shapes(grey.shape)[0])
         if n_cells != self.n_cells:
             raise ImageError(
                 f"an image of {grey.shape[0]}x{grey.shape[1]} pixels has {n_cells} cells where the "
