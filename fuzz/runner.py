@@ -66,7 +66,8 @@ class Finding:
     def kind(self) -> str:
         """Equal for findings that have the same cause, as far as one can tell."""
         places = [line for line in self.message.splitlines() if line.lstrip().startswith("File ")]
-        return re.sub(r"\d+", "", f"{places[-1:]} {self.last_line[:60]}")
+        error = self.last_line.partition(":")[0]
+        return re.sub(r"\d+", "", f"{places[-1:]} {error}")
 
 
 @dataclass
