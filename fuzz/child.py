@@ -52,7 +52,7 @@ def main() -> None:
         message = _tried(work or (lambda n=first + case: harness.case(random_of(name, seed, n))))
         faulthandler.cancel_dump_traceback_later()
         if message is None and _memory() > most:
-            message = f"took {(_memory() - most + MAX_MORE_MEMORY) / 1e6:.1f} GB"
+            message = f"took more than {MAX_MORE_MEMORY / 1e6:g} GB"
             most = _memory() + MAX_MORE_MEMORY
         if message is not None:
             say.write(f"finding {json.dumps(message)}\n")

@@ -118,13 +118,14 @@ def _run_process(plan: Plan, first: int, seconds: float, outcome: Outcome) -> in
     """Run one process to its end; the case to go on with, or None if all is done."""
     folder = Path(tempfile.mkdtemp(prefix="midfea-fuzz-", dir=scratch.memory()))
     numbers = (plan.seed, first, plan.max_cases, seconds, plan.case_seconds)
-    process = subprocess.Popen(
-        [sys.executable, str(HERE / "child.py"), plan.name, *map(str, numbers)],
-        stdout=subprocess.PIPE,
-        stderr=(folder / "stderr").open("wb"),
-        env=_environment() | {scratch.FOLDER_VARIABLE: str(folder)},
-        start_new_session=True,
-    )
+    with (folder / "stderr").open("wb") as errors:
+        process = subprocess.Popen(
+            [sys.executable, str(HERE / "child.py"), plan.name, *map(str, numbers)],
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            env=_environment() | {scratch.FOLDER_VARIABLE: str(folder)},
+            start_new_session=True,
+        )
     try:
         watch = _Watch(plan, outcome, folder, first)
         return watch.follow(process)

@@ -82,7 +82,8 @@ def case(random: Random) -> None:
         for request in requests:
             status, body = server.ask(request)
             assert 200 <= status < 500, f"{request!r:.500}: status {status}, {body!r:.300}"
-            if status >= 400 and request.method != "HEAD":
+            ranged = b"range" in dict(request.headers)  # starlette refuses those in words of its own
+            if status >= 400 and request.method != "HEAD" and not ranged:
                 _check_error(status, body)
 
 
