@@ -36,27 +36,34 @@ def _images() -> Iterator[tuple[str, bytes]]:
         pixels[0, 0] = value
         yield f"images/{name}.tif", _file(Image.fromarray(pixels), "TIFF")
     yield "images/eps.jpg", b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n%%EndComments\n{ } loop\n"
-    progressive = _file(Image.new("L", (64, 64), 90), "JPEG", progressive=True)
-    last = progressive.rindex(b"\xff\xda")
-    yield "images/scans.jpg", progressive[:last] + 60 * progressive[last:-2] + progressive[-2:]
-    yield "images/bomb.png", _png(60_000, 60_000)
-    yield "images/wide.png", _png(2**31 - 1, 1)
+    yield "images/scans.jpg", scans_of(64, 60)
+    yield "images/bomb.png", png_of(60_000, 60_000, 9)
+    yield "images/wide.png", png_of(2**31 - 1, 1, 0)
     yield "images/cut.gif", _file(Image.new("P", (9, 9)), "GIF")[:-3]
     yield "images/bomb.tif", _file(Image.new("1", (60_000, 60_000)), "TIFF", compression="group4")[:200]
     yield "images/long.ppm", b"P6 " + b"9" * 500 + b" 1 255\n"
 
 
-def _png(width: int, height: int) -> bytes:
-    """A PNG file that says it is large."""
+def png_of(width: int, height: int, n_rows: int) -> bytes:
+    """A black PNG file, made without its pixels in memory; it ends after `n_rows`."""
+    packer, data, row = zlib.compressobj(9), bytearray(), bytes(1 + min(width, 10**6))
+    for _ in range(n_rows):
+        data += packer.compress(row)
+    data += packer.flush()
 
     def chunk(kind: bytes, content: bytes) -> bytes:
         checked = kind + content
         return struct.pack(">I", len(content)) + checked + struct.pack(">I", zlib.crc32(checked))
 
     header = chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0))
-    return (
-        b"\x89PNG\r\n\x1a\n" + header + chunk(b"IDAT", zlib.compress(bytes(999))) + chunk(b"IEND", b"")
-    )
+    return b"\x89PNG\r\n\x1a\n" + header + chunk(b"IDAT", bytes(data)) + chunk(b"IEND", b"")
+
+
+def scans_of(side: int, n_scans: int) -> bytes:
+    """A progressive JPEG file whose last scan stands there many times."""
+    content = _file(Image.new("L", (side, side), 90), "JPEG", progressive=True)
+    last = content.rindex(b"\xff\xda")
+    return content[:last] + n_scans * content[last:-2] + content[-2:]
 
 
 def _file(image: Image.Image, format: str, **options: object) -> bytes:
