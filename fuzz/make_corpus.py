@@ -91,6 +91,9 @@ def _models() -> Iterator[tuple[str, bytes]]:
         yield f"model/{name}.midfea", ModelParts(changed, arrays).sealed()
     changed = description | {"params": description["params"] | {"device": {}}}
     yield "model/device.midfea", ModelParts(changed, arrays).sealed()
+    falling = arrays | {"projection.indptr": arrays["projection.indptr"].copy()}
+    falling["projection.indptr"][-1] = 0  # read beyond the end, in scipy
+    yield "model/falling.midfea", ModelParts(description, falling).sealed()
     yield "model/deep.midfea", save({"a": np.zeros(2)}, {"midfea": "[" * 2000})
 
 

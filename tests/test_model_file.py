@@ -176,6 +176,7 @@ def test_descriptions_that_cannot_be_trusted(saved, tmp_path, change, message):
         (lambda a: a.update(filters=a["filters"][:, :3]), "filters has shape"),
         (lambda a: a.update({"projection.indices": a["projection.indices"] + 10**6}), "damaged"),
         (lambda a: a.update({"projection.indptr": a["projection.indptr"] - 1}), "beyond 0 to"),
+        (lambda a: a["projection.indptr"].__setitem__(-1, 0), "projection.indptr must not fall"),
         (lambda a: a.update(filters=np.full_like(a["filters"], 3e38)), "beyond -1.001 to 1.001"),
         (lambda a: a.update(codebook=a["codebook"].astype(np.float16)), "holds F16"),
         (lambda a: a.update(coef=np.full_like(a["coef"], 3e38)), "beyond"),

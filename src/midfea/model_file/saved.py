@@ -104,6 +104,10 @@ def take_matrix(description: dict[str, Any], arrays: Arrays) -> Any:
     parts = [take(arrays, f"projection.{part}") for part in ("data", "indices", "indptr")]
     sides = dict(zip(("rows", "columns"), description["projection_shape"], strict=True))
     shape = number(sides, "rows", "side"), number(sides, "columns", "side")
+    data, _, indptr = parts
+    # scipy does not look at the rows of a matrix that ends with none.
+    if not indptr.size or indptr[-1] != len(data) or (indptr[:-1] > indptr[1:]).any():
+        raise ModelFileError("projection.indptr must not fall, and end with the number of values")
     matrix = sp.csr_array(tuple(parts), shape=shape)
     matrix.check_format(full_check=True)
     return matrix
