@@ -24,9 +24,8 @@ from typing import Any
 
 import numpy as np
 
-HERE = Path(__file__).resolve().parent
-sys.path.append(str(HERE.parent / "tests"))
-sys.path.append(str(HERE.parent / "fuzz"))
+sys.path.append(str(Path(__file__).resolve().parents[1] / "tests"))
+sys.path.append(str(Path(__file__).resolve().parents[1] / "fuzz"))
 import reliability_readers as readers
 from common import make_parser
 from guarded import Guarded, count
@@ -34,6 +33,7 @@ from midfea.provenance import about, write_rows
 
 Row = dict[str, Any]
 SEED = 0
+ROWS = Path(__file__).with_name("reliability.json")
 NEEDED = {"skops": "skops", "opencv": "cv2", "scikit-image": "skimage", "onnxruntime": "onnxruntime"}
 
 
@@ -42,7 +42,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", choices=SECTIONS, metavar="SECTION")
     parser.add_argument("--minutes", type=float, default=1.0, help="of each harness, section fuzz")
     parser.add_argument("--quick", action="store_true", help="a tenth of the files and kills")
-    parser.add_argument("--json", type=Path, default=HERE / "reliability.json")
+    parser.add_argument("--json", type=Path, default=ROWS)
     given = parser.parse_args()
     rows = json.loads(given.json.read_text()) if given.json.exists() else []
     done = {row["section"] for row in rows}

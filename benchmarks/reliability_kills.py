@@ -1,4 +1,4 @@
-"""kill -9 while a model is saved, trained, exported or taught: then the old file is there, or the new."""
+"""kill -9 while a model is saved, trained, exported or taught: the old file is there, or the new."""
 
 from __future__ import annotations
 
