@@ -2,7 +2,7 @@
 
     python fuzz/child.py HARNESS SEED FIRST_CASE MAX_CASES SECONDS CASE_SECONDS
 
-Lines on standard output: `ready`, `case N`, `corpus NAME`, `finding MESSAGE` (as JSON), `done`.
+Lines on standard output: `ready`, `case N`, `corpus NAME`, `finding [MESSAGE, INPUT]`, `done`.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def main() -> None:
             message = f"took more than {MAX_MORE_MEMORY / 1e6:g} GB"
             most = _memory() + MAX_MORE_MEMORY
         if message is not None:
-            say.write(f"finding {json.dumps(message)}\n")
+            say.write(f"finding {json.dumps([message, scratch.kept()])}\n")
     say.write("done\n")
     say.flush()
 

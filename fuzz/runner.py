@@ -177,7 +177,7 @@ class _Watch:
         """Whether the run has found enough."""
         kind, _, rest = line.partition(" ")
         if kind == "finding":
-            self._add(json.loads(rest))
+            self._add(*json.loads(rest))
             return len(self._outcome.findings) >= self._plan.max_findings
         self._outcome.cases += 1
         if kind == "case":
@@ -199,15 +199,16 @@ class _Watch:
         how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
         return f"{errors}\n{trace}\ncrashed ({how})"
 
-    def _add(self, message: str) -> None:
+    def _add(self, message: str, input: str = scratch.INPUT) -> None:
         finding = Finding(self._plan.name, self._now or "start", message)
         if finding.kind in {each.kind for each in self._outcome.findings}:
             self._outcome.n_repeated += 1
+            (self._folder / input).unlink(missing_ok=True)
             return
         self._outcome.findings.append(finding)
         self._plan.findings.mkdir(parents=True, exist_ok=True)
         stem = self._plan.findings / f"{finding.name}-{finding.case}".replace(":", "-")
         stem.with_name(stem.name + ".txt").write_text(message)
-        kept = self._folder / scratch.INPUT
+        kept = self._folder / input
         if kept.exists():
             shutil.copyfile(kept, stem.with_name(stem.name + ".input"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+import time
 from pathlib import Path
 
 FOLDER_VARIABLE = "MIDFEA_FUZZ_SCRATCH"  # set by the runner
@@ -20,6 +21,16 @@ def folder() -> Path:
 def memory() -> str | None:
     """A folder that lies in memory, where there is one: files are written thousands of times."""
     return "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+
+
+def kept() -> str:
+    """Keep the last input from being written over; the name of its file."""
+    path = folder() / INPUT
+    if not path.exists():
+        return INPUT
+    other = path.with_name(f"{INPUT}-{time.monotonic_ns()}")
+    path.rename(other)
+    return other.name
 
 
 def note(content: bytes | str) -> Path:
