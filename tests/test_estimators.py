@@ -216,6 +216,8 @@ class TestInScikitLearn:
         ("projection", "dct"),
         ("scales", ()),
         ("scales", (0,)),
+        ("scales", (1e-9,)),
+        ("pairs", 1),
         ("sharpness", -1),
         ("floor", -1),
         ("engine", "abacus"),
@@ -234,6 +236,13 @@ class TestBadImages:
         model = MidFea(**SMALL).fit(surfaces[0])
         with pytest.raises(ValueError, match="image 1 has 3x3 pixels, at least 7x7"):
             model.transform([surfaces[0][0], np.zeros((3, 3))])
+
+    def test_scales_below_one_need_larger_images(self, surfaces):
+        model = MidFea(**SMALL, scales=(0.5, 0.25)).fit(surfaces[0])
+        assert model.min_side == 14
+        assert np.isfinite(model.transform([surfaces[0][0][:14, :14]])).all()
+        with pytest.raises(ValueError, match="image 0 has 13x14 pixels, at least 14x14"):
+            model.transform([surfaces[0][0][:13, :14]])
 
     def test_smallest_image_that_works(self, surfaces):
         model = MidFea(**SMALL, scales=(1.0, 0.5)).fit(surfaces[0])

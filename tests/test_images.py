@@ -138,6 +138,8 @@ def test_too_small_images_are_named_with_their_own_size():
         ([np.array([["a", "b"]])], "not numbers"),
         ([np.zeros((0, 30))], "empty"),
         (5, "got int"),
+        ([[[1, 2], [3]]], "image 0 is not an array: its rows differ"),
+        (np.array(None), "not a stack"),
     ],
 )
 def test_wrong_input_says_what_and_how(images, message):

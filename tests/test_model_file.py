@@ -12,6 +12,7 @@ from safetensors.numpy import load_file, save
 import midfea
 from midfea import MidFea, MidFeaClassifier, MidFeaRegressor, checksum
 from midfea.model_file import ModelFileError
+from midfea.pictures.reading import ImageError
 from small import SMALL
 
 
@@ -126,7 +127,7 @@ def test_the_validation_record_is_kept(saved):
         (lambda d: d["settings"].pop("window"), "window"),
         (lambda d: d["settings"].update(n_words=10**6), "codebook has shape"),
         (lambda d: d["settings"].update(n_words="many"), "n_words"),
-        (lambda d: d.update(n_cells=3), "projection has shape"),
+        (lambda d: d.update(n_cells=3), "n_cells is 3, the partition has 21"),
         (lambda d: d.update(classes=["a", "b"]), "coef has shape"),
         (lambda d: d.update(projection_shape=[5, 5]), "damaged"),
         (lambda d: d.update(format="other"), "not a midfea model"),
@@ -151,6 +152,13 @@ def test_the_validation_record_is_kept(saved):
         (lambda d: d["params"].update(n_jobs=10**9), "n_jobs must be"),
         (lambda d: d["params"].update(engine="evil"), "engine"),
         (lambda d: d["params"].update(n_words=-5), "n_words must be"),
+        (lambda d: d["settings"].update(partition=[1, 2]), "n_cells is 21, the partition has 2"),
+        (lambda d: d["params"].update(device={}), "device must be"),
+        (lambda d: d["params"].update(precision=[1]), "precision must be"),
+        (lambda d: d["settings"].update(scales="auto"), "scales must be"),
+        (lambda d: d["settings"].update(scales=[1e-320]), "scales must be"),
+        (lambda d: d["settings"].update(pairs=1), "pairs must be"),
+        (lambda d: d["settings"].update(rectify=-0.0), "rectify must be"),
     ],
 )
 def test_descriptions_that_cannot_be_trusted(saved, tmp_path, change, message):
@@ -168,6 +176,7 @@ def test_descriptions_that_cannot_be_trusted(saved, tmp_path, change, message):
         (lambda a: a.update(filters=a["filters"][:, :3]), "filters has shape"),
         (lambda a: a.update({"projection.indices": a["projection.indices"] + 10**6}), "damaged"),
         (lambda a: a.update({"projection.indptr": a["projection.indptr"] - 1}), "beyond 0 to"),
+        (lambda a: a["projection.indptr"].__setitem__(-1, 0), "projection.indptr must not fall"),
         (lambda a: a.update(filters=np.full_like(a["filters"], 3e38)), "beyond -1.001 to 1.001"),
         (lambda a: a.update(codebook=a["codebook"].astype(np.float16)), "holds F16"),
         (lambda a: a.update(coef=np.full_like(a["coef"], 3e38)), "beyond"),
@@ -209,6 +218,21 @@ def test_descriptions_that_are_too_deep(saved, tmp_path):
         (tmp_path / "m.midfea").write_bytes(save({"a": np.zeros(2)}, {"midfea": text}))
         with pytest.raises(ModelFileError):
             midfea.load(tmp_path / "m.midfea")
+
+
+def test_cells_of_a_fixed_size_with_other_scales(surfaces, tmp_path):
+    """More cells than the projection has rows: that used to read beyond its end."""
+    settings = {**SMALL, "partition": {"size": 16, "step": 8}}
+    MidFea(**settings).fit(surfaces[0]).save(tmp_path / "one.midfea")
+    rewrite(
+        tmp_path / "one.midfea",
+        tmp_path / "other.midfea",
+        change_description=lambda d: d["settings"].update(scales=[2.0]),
+    )
+    with pytest.raises(ImageError, match="cells where the model has"):
+        midfea.load(tmp_path / "other.midfea").transform(surfaces[0][:1])
+    larger = MidFea(**settings, scales=(2.0, 1.0)).fit(surfaces[0])
+    assert np.isfinite(larger.transform(surfaces[0][:1])).all()
 
 
 def test_words_that_are_nearly_zero(saved, surfaces, tmp_path):

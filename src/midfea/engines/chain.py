@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, NamedTuple
@@ -55,8 +57,13 @@ class Chain:
 
     @property
     def min_side(self) -> int:
-        """Pixels that an image needs on its shorter side."""
+        """Pixels that a scaled image needs on its shorter side."""
         return min_side(self.filters.shape[1], self.window, self.padding)
+
+    @property
+    def min_image_side(self) -> int:
+        """Pixels that an image needs on its shorter side."""
+        return min_side(self.filters.shape[1], self.window, self.padding, self.scales)
 
     @property
     def words(self) -> NDArray[np.float32]:
@@ -90,10 +97,11 @@ class Chain:
         ]
 
 
-def min_side(filter_size: int, window: int, padding: Padding) -> int:
-    """Pixels an image needs on its shorter side to hold one descriptor."""
+def min_side(filter_size: int, window: int, padding: Padding, scales: Sequence[float] = (1.0,)) -> int:
+    """Pixels an image needs on its shorter side to hold one descriptor at the largest of its scales."""
     maps = 2 * window - 1
-    return maps + filter_size - 1 if padding == "valid" else max(maps, filter_size)
+    least = maps + filter_size - 1 if padding == "valid" else max(maps, filter_size)
+    return math.ceil(least / min(max(scales), 1.0))
 
 
 def levels_of(partition: Partition, shape: tuple[int, int], full: tuple[int, int]) -> list[Level]:

@@ -80,7 +80,8 @@ class MidFeaBase(ChainSettings, BaseEstimator):
     @property
     def min_side(self) -> int:
         """Pixels an image needs on its shorter side."""
-        return min_side(self.filter_size, self.window, self.padding)
+        scales = (1.0,) if self.scales == "auto" else self.scales
+        return min_side(self.filter_size, self.window, self.padding, scales)
 
     @property
     def filters_(self) -> NDArray[np.float32]:

@@ -49,6 +49,10 @@ def load(path: str | os.PathLike[str]) -> MidFea | MidFeaClassifier | MidFeaRegr
             raise ValueError(
                 f"engine must be one of {', '.join(ENGINE_NAMES)}, got {model.engine!r:.50}"
             )
+        if not isinstance(model.device, str | None):
+            raise ValueError(f"device must be None or a name, got {model.device!r:.50}")
+        if model.precision not in ("exact", "fast"):
+            raise ValueError(f'precision must be "exact" or "fast", got {model.precision!r:.50}')
         if model.n_jobs is not None:
             N_JOBS.check("n_jobs", model.n_jobs)
         model.set_parts(saved)

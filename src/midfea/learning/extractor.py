@@ -74,7 +74,7 @@ class FeatureExtractor:
 
     def pictures(self, images: Images) -> Pictures:
         """Images as this extractor sees them."""
-        return Pictures(images, self.max_side, self.chain.min_side, self.chain.rounded)
+        return Pictures(images, self.max_side, self.chain.min_image_side, self.chain.rounded)
 
     def transform(self, pictures: Sequence[Picture], n_threads: int = 1) -> NDArray[np.float32]:
         """Features of pictures, (n, n_features), rows of unit length."""
@@ -126,7 +126,7 @@ class FeatureExtractor:
     def _check_cells(self, grey: Grey) -> None:
         if not isinstance(self.chain.partition, dict):
             return  # every image has as many
-        n_cells = self.chain.n_cells(grey.shape)
+        n_cells = self.chain.n_cells(self.chain.scaled_shapes(grey.shape)[0])
         if n_cells != self.n_cells:
             raise ImageError(
                 f"an image of {grey.shape[0]}x{grey.shape[1]} pixels has {n_cells} cells where the "

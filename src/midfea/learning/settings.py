@@ -6,6 +6,8 @@ from dataclasses import dataclass, fields, replace
 from numbers import Integral, Real
 from typing import Any, Literal
 
+import numpy as np
+
 from midfea.engines import Encoding
 from midfea.stages.filters import FilterMethod
 from midfea.stages.low_level import Padding
@@ -28,7 +30,8 @@ _RANGES = {
     "n_components": (1, 100_000_000),
     "n_samples": (1, 1_000_000_000),
 }
-MAX_SHARPNESS, MAX_FLOOR, MAX_SCALES = 1e6, 1e6, 16
+MAX_SHARPNESS, MAX_FLOOR = 1e6, 1e6
+MIN_SCALE, MAX_SCALE, MAX_SCALES = 0.01, 4.0, 16
 _ONE_OF: dict[str, tuple[Any, ...]] = {
     "filter_method": ("whitened", "raw"),
     "padding": ("valid", "same"),
@@ -77,7 +80,7 @@ class ChainSettings:
         for name, choices in _ONE_OF.items():
             listed = "one of " + ", ".join(map(repr, choices))
             value = getattr(self, name)
-            self._require(name, any(value is c or value == c for c in choices), listed)
+            self._require(name, any(_is_same(value, choice) for choice in choices), listed)
         floor = resolved.floor
         fine = _is_number(floor) and 0 <= float(floor) <= MAX_FLOOR
         self._require("floor", fine, f'from 0 to {MAX_FLOOR:g}, or "auto"')
@@ -87,8 +90,8 @@ class ChainSettings:
         self._require("max_side", fine, "None or a number of pixels")
         scales: Any = self.scales
         fine = isinstance(scales, tuple | list) and 0 < len(scales) <= MAX_SCALES
-        fine = fine and all(_is_number(scale) and 0 < scale <= 4 for scale in scales)
-        message = 'factors above 0 and up to 4, such as (1.0, 0.5), or "auto"'
+        fine = fine and all(_is_number(scale) and MIN_SCALE <= scale <= MAX_SCALE for scale in scales)
+        message = f'factors from {MIN_SCALE:g} to {MAX_SCALE:g}, such as (1.0, 0.5), or "auto"'
         self._require("scales", fine or scales == "auto", message)
         partition_levels(resolved.partition, (64, 64))  # type: ignore[arg-type]
         if self.encoding != "vq" and self.n_neighbors > resolved.n_words:  # type: ignore[operator]
@@ -107,6 +110,11 @@ class ChainSettings:
 
 def _is_integer(value: Any, low: int, high: int) -> bool:
     return isinstance(value, Integral) and not isinstance(value, bool) and low <= int(value) <= high
+
+
+def _is_same(value: Any, choice: Any) -> bool:
+    """Kernels are compiled for each type: True is not 1."""
+    return isinstance(value, bool | np.bool_) == isinstance(choice, bool) and bool(value == choice)
 
 
 def _is_number(value: Any) -> bool:

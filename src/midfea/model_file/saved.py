@@ -12,6 +12,7 @@ from midfea.learning.extractor import FeatureExtractor
 from midfea.learning.ns_layer import NSLayer
 from midfea.learning.parts import ClassifierParts, RegressorParts
 from midfea.model_file.schema import ModelFileError, number, take
+from midfea.stages.pooling import divisions
 
 Arrays = dict[str, NDArray[Any]]
 NS_ARRAYS = ("W", "b", "D", "class_responses", "center")
@@ -43,6 +44,10 @@ class SavedModel:
         chain, size = extractor.chain, settings["filter_size"]
         _require("filters", chain.filters, (settings["n_filters"], size, size))
         _require("codebook", chain.words, (settings["n_words"], chain.n_components))
+        if not isinstance(chain.partition, dict):
+            n_cells = sum(rows * columns for (rows, columns), _ in divisions(chain.partition))
+            if n_cells != extractor.n_cells:
+                raise ModelFileError(f"n_cells is {extractor.n_cells}, the partition has {n_cells}")
         if extractor.projection.matrix is not None:
             n_features = extractor.projection.matrix.shape[-1]
             _require("projection", extractor.projection.matrix, (extractor.n_codes, n_features))
@@ -99,6 +104,10 @@ def take_matrix(description: dict[str, Any], arrays: Arrays) -> Any:
     parts = [take(arrays, f"projection.{part}") for part in ("data", "indices", "indptr")]
     sides = dict(zip(("rows", "columns"), description["projection_shape"], strict=True))
     shape = number(sides, "rows", "side"), number(sides, "columns", "side")
+    data, _, indptr = parts
+    # scipy does not look at the rows of a matrix that ends with none.
+    if not indptr.size or indptr[-1] != len(data) or (indptr[:-1] > indptr[1:]).any():
+        raise ModelFileError("projection.indptr must not fall, and end with the number of values")
     matrix = sp.csr_array(tuple(parts), shape=shape)
     matrix.check_format(full_check=True)
     return matrix

@@ -127,6 +127,8 @@ def read_extractor(
     """The extractor that the settings describe."""
     chain_settings = ChainSettings(**{f.name: settings[f.name] for f in fields(ChainSettings)})
     chain_settings.check()
+    if settings["scales"] == "auto":
+        raise ModelFileError('scales must be numbers in a fitted model, got "auto"')
     chain = make_chain(
         chain_settings,
         take(arrays, "filters"),

@@ -130,7 +130,7 @@ def _checked(images: Any) -> Sequence[Any]:
 
 def _stack(images: NDArray[Any]) -> Sequence[Any]:
     """An array as images, one for each row."""
-    if images.dtype == object:
+    if images.dtype == object and images.ndim:
         return list(images)
     if images.ndim < 3 or (images.ndim == 3 and images.shape[2] in (3, 4)):
         raise ImageError(
@@ -143,7 +143,10 @@ def _stack(images: NDArray[Any]) -> Sequence[Any]:
 
 
 def _check_array(index: int, item: Any) -> None:
-    array = np.asarray(item)
+    try:
+        array = np.asarray(item)
+    except ValueError:  # rows of different lengths
+        raise ImageError(f"image {index} is not an array: its rows differ. {FORMS}") from None
     if array.ndim not in (2, 3) or (array.ndim == 3 and array.shape[2] not in (1, 3, 4)):
         raise ImageError(f"image {index} has shape {array.shape}. {FORMS}")
     if array.dtype.kind not in "buif":

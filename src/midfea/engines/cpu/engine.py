@@ -103,6 +103,10 @@ class CpuChain(ArrayChain[Described]):
         """See `PreparedChain`."""
         if self.signs is None or self.projection.mean is not None:
             return self.projection.apply(pooled)
+        if pooled.shape[1] != len(self.signs.starts) - 1:  # the kernel would read beyond the end
+            raise ValueError(
+                f"{pooled.shape[1]} pooled codes where {len(self.signs.starts) - 1} are due"
+            )
         features = np.empty((len(pooled), self.signs.n_features), dtype=np.float32)
         kernels.add_signed(pooled, self.signs.starts, self.signs.places, features)
         features *= self.signs.scale
