@@ -8,10 +8,10 @@ from random import Random
 
 import numpy as np
 import onnx
+from midfea.export.description import METADATA_KEY, Description
 
 from harness import one_line
 from midfea.export import to_onnx
-from midfea.export.description import METADATA_KEY, Description
 from midfea.export.runtime import OnnxClassifier
 from models import IMAGE, check_probabilities, small_classifier
 from mutate import VALUES, changed_value, flipped, mutated
