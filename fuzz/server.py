@@ -12,7 +12,6 @@ from typing import Any
 
 import scratch
 from midfea.serve.api.app import ROUTERS, create_app
-from midfea.serve.api.body import BodyRules
 from midfea.serve.api.guard import Guard
 from midfea.serve.store.workspace import Workspace
 
@@ -36,7 +35,7 @@ class Server:
     def __init__(self, folder: Path) -> None:
         self.workspace = Workspace(folder)
         self._app = create_app(self.workspace)
-        self._guard = Guard(self._app, BodyRules(ROUTERS), "127.0.0.1", 8000)
+        self._guard = Guard(self._app, ROUTERS, "127.0.0.1", 8000, None)
         self._loop = asyncio.new_event_loop()
 
     def ask(self, request: Request) -> tuple[int, bytes]:

@@ -8,11 +8,11 @@ from random import Random
 
 import numpy as np
 import onnx
-from midfea.export.description import METADATA_KEY, Description
 
 from harness import one_line
+from midfea import checksum
 from midfea.export import to_onnx
-from midfea.export.runtime import OnnxClassifier
+from midfea.export.runtime import METADATA_KEY, Description, OnnxClassifier
 from models import IMAGE, check_probabilities, small_classifier
 from mutate import VALUES, changed_value, flipped, mutated
 from scratch import note
@@ -73,7 +73,8 @@ def _file() -> bytes:
 
 @cache
 def _text() -> str:
-    return next(each.value for each in _model().metadata_props if each.key == METADATA_KEY)
+    text = next(each.value for each in _model().metadata_props if each.key == METADATA_KEY)
+    return json.dumps(json.loads(text) | {"checksum": checksum.EMPTY})
 
 
 def _changed_text(random: Random) -> str:
@@ -81,7 +82,7 @@ def _changed_text(random: Random) -> str:
         return json.dumps(random.choice(VALUES))
     if random.random() < 0.2:
         return mutated(random, _text().encode()).decode("utf-8", "replace")
-    return json.dumps(changed_value(random, json.loads(_text())))
+    return json.dumps(changed_value(random, json.loads(_text())))  # the damage may be in the checksum
 
 
 def _with_description(text: str) -> bytes:
@@ -90,4 +91,5 @@ def _with_description(text: str) -> bytes:
     for each in changed.metadata_props:
         if each.key == METADATA_KEY:
             each.value = text.encode("utf-8", "replace").decode()
-    return bytes(changed.SerializeToString())
+    content = bytes(changed.SerializeToString())
+    return checksum.seal(content) if checksum.EMPTY.encode() in content else content
