@@ -1,7 +1,7 @@
 """What damaged files, hostile input and kill -9 do to midfea, beside other programs.
 
-    python benchmarks/reliability.py [--only flips peers-models peers-images kills fuzz] [--minutes 1]
-        [--quick] [--json benchmarks/reliability.json]
+    python benchmarks/reliability.py [--only flips peers-models peers-images kills fuzz load]
+        [--minutes 1] [--quick] [--json benchmarks/reliability.json]
 
 Without --only the sections that the file does not have yet. Each section's rows are stored at its end.
 A peer that is not installed is named and left out: pip install skops opencv-python-headless scikit-image
@@ -257,12 +257,20 @@ def _told(row: Row) -> Row:
     return row
 
 
+def load(folder: Path, part: int, _: float) -> list[Row]:
+    """Thirty clients for thirty minutes."""
+    import reliability_load
+
+    return [_told(row) for row in reliability_load.load(folder / "workspace", 1800 / part)]
+
+
 SECTIONS: dict[str, Callable[[Path, int, float], list[Row]]] = {
     "flips": flips,
     "peers-models": peers_models,
     "peers-images": peers_images,
     "kills": kills,
     "fuzz": fuzz,
+    "load": load,
 }
 
 if __name__ == "__main__":
