@@ -219,7 +219,7 @@ def kills(folder: Path, part: int, _: float) -> list[Row]:
     """A hundred of them."""
     from reliability_kills import kills as all_kills
 
-    numbers = [max(1, n // part) for n in (50, 20, 20, 10)]
+    numbers = [max(1, n // part) for n in (64, 10, 16, 10)]
     return [_told(row) for row in all_kills(folder, *numbers)]
 
 

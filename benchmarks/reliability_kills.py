@@ -44,9 +44,8 @@ def kills(folder: Path, n_saves: int, n_trains: int, n_exports: int, n_servers: 
     command = ["export", str(folder / "source.midfea"), "-o", str(exported)]
     rows.append(_while_running("export", command, exported, n_exports))
     n_images, n_training = teach_and_kill(folder / "workspace", n_servers, seed=3)
-    rows.append(
-        {"while": "serve", "kills": n_servers, "in training": n_training, "images": n_images, "half": 0}
-    )
+    # It raises if anything is lost or half.
+    rows.append({"while": "serve", "kills": n_servers, "in training": n_training, "images": n_images})
     return rows
 
 
@@ -80,20 +79,25 @@ def _save_on(models: list[Any], target: Path) -> None:
 
 
 def _while_running(name: str, arguments: list[str], target: Path, n_kills: int) -> Row:
-    """A command, killed at moments spread over its time, most of them near the end."""
+    """A command, killed in turn at any moment of its time, and within milliseconds of its writing."""
     read = _reader(target)
     command = [sys.executable, "-m", "midfea", *arguments]
     begun = time.monotonic()
     subprocess.run(command, check=True, capture_output=True)
     takes, chosen = time.monotonic() - begun, random.Random(1)
-    counts = {"old": 0, "new": 0, "half": 0, "ended before": 0}
-    for _ in range(n_kills):
-        before = target.stat()
+    counts = {"old": 0, "new": 0, "half": 0, "while writing": 0, "ended before": 0}
+    for kill in range(n_kills):
+        before, known = target.stat(), _unfinished(target.parent)
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        time.sleep(takes * chosen.triangular(0, 1.1, 0.9))
+        if kill % 2:
+            _wait_for_writing(process, target.parent, known, takes / 3)
+            time.sleep(chosen.uniform(0, 0.003))
+        else:
+            time.sleep(takes * chosen.uniform(0, 1))
         counts["ended before"] += process.poll() is not None
         process.kill()
         process.wait()
+        counts["while writing"] += _unfinished(target.parent) > known
         after = target.stat()
         same = (before.st_ino, before.st_mtime_ns) == (after.st_ino, after.st_mtime_ns)
         try:
@@ -102,6 +106,19 @@ def _while_running(name: str, arguments: list[str], target: Path, n_kills: int) 
         except (ValueError, OSError):
             counts["half"] += 1
     return {"while": name, "kills": n_kills, "seconds": round(takes, 1), **counts}
+
+
+def _wait_for_writing(
+    process: subprocess.Popen[bytes], folder: Path, known: set[str], first: float
+) -> None:
+    """Until there is a new unfinished file; an early one only tries whether one can be written."""
+    time.sleep(first)
+    while process.poll() is None and not _unfinished(folder) > known:
+        pass
+
+
+def _unfinished(folder: Path) -> set[str]:
+    return {entry.name for entry in os.scandir(folder) if entry.name.endswith(ENDING)}
 
 
 def _reader(target: Path) -> Callable[[Path], Any]:

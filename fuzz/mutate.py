@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any
 
-MAX_BYTES = 200_000  # of a changed file: larger ones only take time
+MAX_BYTES = 200_000  # of a small file that grows: larger ones only take time
 WHOLE_NUMBERS = (0, 1, 2, 3, 127, 128, 255, 256, 32767, 32768, 65535, 2**31 - 1, 2**31, 2**32 - 1)
 VALUES: tuple[Any, ...] = (
     *(0, 1, -1, 2, 3, 7, 64, 255, 1000, 65536, 2**31 - 1, 2**31, 2**63, 10**30, -(10**30)),
@@ -27,10 +27,11 @@ def flipped(random: Random, content: bytes) -> bytes:
 
 def mutated(random: Random, content: bytes, others: Sequence[bytes] = ()) -> bytes:
     """With one to six changes; `others` lend pieces."""
+    most = max(MAX_BYTES, 2 * len(content))  # a large file is not cut by it
     for _ in range(random.choice((1, 1, 1, 2, 3, 6))):
         if not content:
             return content
-        content = random.choice(CHANGES)(random, content, others)[:MAX_BYTES]
+        content = random.choice(CHANGES)(random, content, others)[:most]
     return content
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
 import tempfile
 import time
 from pathlib import Path
@@ -14,7 +16,9 @@ INPUT = "input"
 def folder() -> Path:
     """The folder of this process."""
     if FOLDER_VARIABLE not in os.environ:
-        os.environ[FOLDER_VARIABLE] = tempfile.mkdtemp(prefix="midfea-fuzz-", dir=memory())
+        made = tempfile.mkdtemp(prefix="midfea-fuzz-", dir=memory())
+        atexit.register(shutil.rmtree, made, ignore_errors=True)
+        os.environ[FOLDER_VARIABLE] = made
     return Path(os.environ[FOLDER_VARIABLE])
 
 
