@@ -334,6 +334,7 @@ def test_a_decoder_has_little_memory(tmp_path, monkeypatch):
     (tmp_path / "usual.tif").write_bytes(tiff_of(1000))
     assert read_image(tmp_path / "usual.tif").shape == (1000, 1000)
     monkeypatch.setenv("MIDFEA_MAX_MEGAPIXELS", "1000")
+    monkeypatch.setenv("MIDFEA_MAX_SECONDS", "60")  # no other limit shall end it
     (tmp_path / "x.tif").write_bytes(tiff_of(13000))  # 676 MB, and its pixels as much again
     start = time.monotonic()
     with pytest.raises(ImageError, match=r"x\.tif: not a readable image"):
