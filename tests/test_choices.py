@@ -116,6 +116,18 @@ def test_groups_tell_of_new_groups():
         assert chosen.partition in ChoiceSettings().partitions and chosen.floor == 0.0
 
 
+def test_duplicates_tell_nothing_of_new_images():
+    """Noise with labels by chance, each image four times: only its duplicates could give it away."""
+    rng = np.random.RandomState(0)
+    which = np.tile(np.arange(24), 4)
+    images = rng.randint(256, size=(24, 40, 40)).astype(np.uint8)[which]
+    y = (np.arange(24) % 2)[which]
+    model = MidFeaClassifier(**SMALL | {"floor": 0.0, "partition": "pyramid"})
+    assert model.fit(images, y).validation_.accuracy < 0.8
+    for groups in (np.arange(96), which // 2):
+        assert model.fit(images, y, groups=groups).validation_.accuracy < 0.8
+
+
 @pytest.mark.parametrize(("side", "scales"), [(60, (1.0,)), (140, (1.0, 0.5)), (400, (1.0, 0.5))])
 def test_large_images_are_seen_twice(side, scales):
     image = np.random.RandomState(0).randint(256, size=(side, side // 2)).astype(np.uint8)

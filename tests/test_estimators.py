@@ -4,6 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
+from scipy.special import softmax
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -127,6 +128,12 @@ class TestClassifier:
         np.testing.assert_array_equal(labels, classifier.predict(surfaces[0]))
         assert classifier.score(*surfaces) == 1.0
         assert 0.5 < classifier.validation_.accuracy < 1.0
+
+    def test_probabilities_are_calibrated(self, classifier, surfaces):
+        scale, scores = classifier.head_.logit_scale, classifier.decision_function(surfaces[0])
+        assert abs(np.log(scale)) > 0.1
+        expected = softmax(scale * scores, axis=1)
+        np.testing.assert_allclose(classifier.predict_proba(surfaces[0]), expected, atol=1e-6)
 
     def test_two_classes(self, surfaces):
         images, labels = surfaces

@@ -35,6 +35,28 @@ def test_a_full_disk_leaves_the_old_file(full_disk):
     assert os.listdir(full_disk) == ["model"]
 
 
+def test_a_writer_that_fails_leaves_the_old_file(tmp_path):
+    target = tmp_path / "model"
+    target.write_text("the old model")
+    with pytest.raises(OSError, match="the disk is gone"), replacing(target) as temporary:
+        temporary.write_text("half")
+        raise OSError("the disk is gone")
+    assert target.read_text() == "the old model"
+    assert os.listdir(tmp_path) == ["model"]
+
+
+def test_a_reader_keeps_the_file_that_it_has_opened(tmp_path):
+    """The new file takes the name of the old one, whose content is never written over."""
+    target = tmp_path / "model"
+    target.write_text("the old model")
+    with target.open() as reader:
+        with replacing(target) as temporary:
+            temporary.write_text("the new model")
+            assert target.read_text() == "the old model"
+        assert reader.read() == "the old model"
+    assert target.read_text() == "the new model"
+
+
 def test_a_new_file_has_the_usual_rights(tmp_path):
     old = os.umask(0o027)
     try:
@@ -83,12 +105,15 @@ def test_files_of_killed_writers_are_swept(tmp_path):
     old, young, other = (tmp_path / f".{name}.ab{ENDING}" for name in ("model", "model.x", "else"))
     for path in (old, young, other):
         path.touch()
-    for path in (old, other):
+    somebodys = tmp_path / ".model.backup"
+    somebodys.touch()
+    for path in (old, other, somebodys):
         os.utime(path, (time.time() - 2 * MAX_AGE_SECONDS,) * 2)
     check_writable(tmp_path / "model")
     assert not old.exists()
     assert young.exists()
     assert other.exists()
+    assert somebodys.exists()
 
 
 def test_the_content_reaches_the_disk_before_the_name_changes(tmp_path):
@@ -110,7 +135,14 @@ def test_the_content_reaches_the_disk_before_the_name_changes(tmp_path):
 
 
 def test_only_regular_files_are_opened(tmp_path):
-    os.mkfifo(tmp_path / "pipe")
-    for path in (tmp_path / "pipe", tmp_path, "/dev/null"):
+    for path in (tmp_path, "/dev/null"):
         with pytest.raises(OSError, match=r"not a regular file|is a folder"):
             open_regular(path)
+
+
+def test_nobody_waits_for_the_writer_of_a_pipe(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    code = "import sys; from midfea.files import open_regular; open_regular(sys.argv[1])"
+    command = [sys.executable, "-c", code, tmp_path / "pipe"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=20)
+    assert "is not a regular file" in done.stderr

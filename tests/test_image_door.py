@@ -51,16 +51,45 @@ def jpeg_of_scans(side, n_scans):
     return content[:last] + (n_scans * content[last:-2]) + content[-2:]
 
 
+READ = """
+import sys
+from midfea.pictures.reading import ImageError, read_image
+try:
+    read_image(sys.argv[1])
+except ImageError as error:
+    print(error)
+"""
+
+
 @pytest.mark.parametrize("name", ["evil.jpg", "evil.eps", "evil.png"])
 def test_no_program_is_started_by_a_picture(tmp_path, name):
-    """PostScript would start Ghostscript, and never end."""
+    """PostScript would start Ghostscript, and never end; here a program of its name leaves a mark."""
     (tmp_path / name).write_text(
         "%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 100 100\n%%EndComments\n{ } loop\n%%EOF\n"
     )
-    start = time.monotonic()
-    with pytest.raises(ImageError, match=f"{name}: not a readable image"):
-        read_image(tmp_path / name)
-    assert time.monotonic() - start < 5
+    (tmp_path / "gs").write_text(f"#!/bin/sh\ntouch '{tmp_path}/started'\n")
+    (tmp_path / "gs").chmod(0o755)
+    environment = os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    command = [sys.executable, "-c", READ, tmp_path / name]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+    assert f"{name}: not a readable image (of no format that midfea reads)" in done.stdout
+    assert not (tmp_path / "started").exists()
+
+
+def test_a_file_that_only_begins_like_a_known_format(tmp_path):
+    """This one begins like AVIF, and is a whole PCX file for whoever tries all of Pillow's formats."""
+    file = io.BytesIO()
+    Image.new("L", (40, 40)).save(file, "PCX")
+    content = bytearray(file.getvalue())
+    left, top = struct.unpack("<2H", b"ftyp")
+    content[4:12] = struct.pack("<4H", left, top, left + 39, top + 39)
+    with Image.open(io.BytesIO(content)) as image:
+        image.load()
+        assert (image.format, image.size) == ("PCX", (40, 40))
+    (tmp_path / "x.avif").write_bytes(content)
+    for read in (read_image, read_header):
+        with pytest.raises(ImageError, match=r"x\.avif: not a readable image"):
+            read(tmp_path / "x.avif")
 
 
 @pytest.mark.parametrize("value", [-3.4028235e38, 3e38, 1e31, np.nan, np.inf])
@@ -105,6 +134,15 @@ def test_the_search_always_finds_words_that_exist(fill, n_words, dim, scale):
         assert found.min() >= 0
         assert found.max() < n_words
         assert rivals.max() < n_words
+
+
+@pytest.mark.parametrize("fill", [np.nan, np.inf, -np.inf, 3e38, 1e20])
+def test_what_is_no_point_has_no_rivals(fill):
+    """A point of infinite length gets some word; nothing else is made of its numbers."""
+    draw = np.random.RandomState(0)
+    index = WordIndex(draw.rand(300, 72).astype(np.float32))
+    for k in (1, 5):
+        assert (index.nearest_and_rivals(np.full((70, 72), fill), k)[1] == -1).all()
 
 
 def test_the_search_refuses_what_does_not_fit():
@@ -160,6 +198,21 @@ def test_a_jpeg_of_thousands_of_scans(tmp_path):
     assert time.monotonic() - start < 5
 
 
+def test_scans_are_counted_in_a_file_with_two_views(tmp_path):
+    """Cameras with two lenses write such JPEG files, and Pillow has another name for them."""
+    file = io.BytesIO()
+    view = Image.new("L", (2000, 2000), 90)
+    view.save(file, "MPO", save_all=True, append_images=[view], progressive=True)
+    content = file.getvalue()
+    first, last = content.index(b"\xff\xda"), content.index(b"\xff\xd9")
+    (tmp_path / "two.jpg").write_bytes(content)
+    assert read_image(tmp_path / "two.jpg").shape == (2000, 2000)
+    scans = content[content.rindex(b"\xff\xda", first, last) : last]
+    (tmp_path / "many.jpg").write_bytes(content[:last] + 300 * scans + content[last:])
+    with pytest.raises(ImageError, match="scans of all its pixels"):
+        read_image(tmp_path / "many.jpg")
+
+
 @pytest.mark.parametrize(("name", "value"), [("MEGAPIXELS", "0.001"), ("MEGABYTES", "0.001")])
 def test_limits_are_the_users(tmp_path, monkeypatch, name, value):
     Image.fromarray(RGB).save(tmp_path / "x.png")
@@ -202,13 +255,49 @@ def test_formats_that_are_decoded_in_another_process(tmp_path, ending):
         read_image(path)
 
 
+DECODERS = """
+import os, sys
+from midfea.pictures.reading import read_image
+read_image(sys.argv[1])
+children = open(f"/proc/self/task/{os.getpid()}/children").read().split()
+print(*(open(f"/proc/{child}/cmdline").read() for child in children))
+"""
+
+
+@pytest.mark.parametrize(("ending", "isolated"), [("png", False), ("webp", True), ("tif", True)])
+def test_flawed_decoders_do_not_run_in_this_process(tmp_path, ending, isolated):
+    Image.fromarray(RGB).save(tmp_path / f"x.{ending}")
+    command = [sys.executable, "-c", DECODERS, tmp_path / f"x.{ending}"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert ("midfea.pictures.worker" in done.stdout) == isolated
+
+
+def test_a_file_that_takes_too_long_costs_its_process_only(tmp_path, monkeypatch):
+    Image.fromarray(RGB).save(tmp_path / "small.webp")
+    noise = np.random.RandomState(0).randint(0, 256, (3000, 3000, 3)).astype(np.uint8)
+    Image.fromarray(noise).save(tmp_path / "large.webp", quality=30, method=0)
+    for _ in range(2):
+        read_image(tmp_path / "small.webp")  # from now on a process is there, and has answered
+        monkeypatch.setenv("MIDFEA_MAX_SECONDS", "0.001")
+        start = time.monotonic()
+        with pytest.raises(ImageError, match="took more than 0 s, and was ended"):
+            read_image(tmp_path / "large.webp")
+        assert time.monotonic() - start < 10
+        monkeypatch.delenv("MIDFEA_MAX_SECONDS")
+        assert read_image(tmp_path / "small.webp").shape == RGB.shape
+
+
 def test_a_decoder_that_hangs_or_dies_is_replaced(tmp_path):
     Image.fromarray(RGB).save(tmp_path / "x.webp")
     content = (tmp_path / "x.webp").read_bytes()
     one = worker.Worker()
     os.kill(one._process.pid, signal.SIGSTOP)
+    rescue = threading.Timer(20, one._process.kill)  # of this test
+    rescue.start()
     with pytest.raises(ImageError, match="took more than 1 s, and was ended"):
         one.ask(content, {"what": "header"}, 1 - worker.START_SECONDS)
+    assert rescue.is_alive()
+    rescue.cancel()
     assert not one.alive
     other = worker.Worker()
     other._process.kill()
@@ -217,12 +306,38 @@ def test_a_decoder_that_hangs_or_dies_is_replaced(tmp_path):
     assert read_image(tmp_path / "x.webp").shape == RGB.shape
 
 
+def tiff_of(side):
+    """A TIFF file of zeros, four bytes each, made without its pixels in memory."""
+    packer, data = zlib.compressobj(1), bytearray()
+    for _ in range(side):
+        data += packer.compress(bytes(4 * side))
+    data += packer.flush()
+    tags = {
+        256: side,
+        257: side,
+        258: 32,
+        259: 8,
+        262: 1,
+        273: 8,
+        277: 1,
+        278: side,
+        279: len(data),
+        339: 3,
+    }
+    entries = b"".join(struct.pack("<HHII", tag, 4, 1, value) for tag, value in tags.items())
+    directory = struct.pack("<H", len(tags)) + entries + bytes(4)
+    return struct.pack("<2sHI", b"II", 42, 8 + len(data)) + data + directory
+
+
 def test_a_decoder_has_little_memory(tmp_path, monkeypatch):
     """The limit is the system's: what the decoder does not get, it cannot take."""
+    (tmp_path / "usual.tif").write_bytes(tiff_of(1000))
+    assert read_image(tmp_path / "usual.tif").shape == (1000, 1000)
     monkeypatch.setenv("MIDFEA_MAX_MEGAPIXELS", "1000")
-    Image.new("RGB", (16000, 16000)).save(tmp_path / "x.tif", compression="tiff_deflate")
+    monkeypatch.setenv("MIDFEA_MAX_SECONDS", "60")  # no other limit shall end it
+    (tmp_path / "x.tif").write_bytes(tiff_of(13000))  # 676 MB, and its pixels as much again
     start = time.monotonic()
-    with pytest.raises(ImageError, match=r"not a readable image|hundreds of millions"):
+    with pytest.raises(ImageError, match=r"x\.tif: not a readable image"):
         read_image(tmp_path / "x.tif")
     assert time.monotonic() - start < 30
     assert worker.MAX_MEMORY_BYTES <= 1 << 30

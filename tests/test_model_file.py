@@ -3,6 +3,8 @@
 import json
 import os
 import struct
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -123,7 +125,7 @@ def test_the_validation_record_is_kept(saved):
     [
         (lambda d: d.update(version=4), "install a newer midfea"),
         (lambda d: d.update({"class": "os.system"}), "does not know"),
-        (lambda d: d["params"].update(telepathy=1), "telepathy"),
+        (lambda d: d["params"].update(telepathy=1), "parameters differ .* telepathy"),
         (lambda d: d["settings"].pop("window"), "window"),
         (lambda d: d["settings"].update(n_words=10**6), "codebook has shape"),
         (lambda d: d["settings"].update(n_words="many"), "n_words"),
@@ -136,10 +138,12 @@ def test_the_validation_record_is_kept(saved):
         (lambda d: d.update(n_cells="9"), "n_cells must be a whole number"),
         (lambda d: d.update(logit_scale=None), "logit_scale must be a number from 0"),
         (lambda d: d.update(logit_scale=float("nan")), "logit_scale must be a number from 0"),
+        (lambda d: d.update(logit_scale=True), "logit_scale must be a number from 0"),
         (lambda d: d.update(C=-1.0), "C must be a number from"),
         (lambda d: d["settings"].update(partition=[10**6, 10**6]), "at most 10000 cells"),
         (lambda d: d["settings"].update(partition=[[1], "x"]), "damaged"),
         (lambda d: d["settings"].update(encoding="llc", n_neighbors=500), "n_neighbors must be"),
+        (lambda d: d["settings"].update(encoding="llc", n_neighbors=21), "exceeds n_words"),
         (lambda d: d["settings"].update(sharpness=1e300), "sharpness must be"),
         (lambda d: d["settings"].update(scales=[1.0] * 1000), "scales must be"),
         (lambda d: d["settings"].update(max_side=10**12), "max_side must be"),
@@ -190,6 +194,41 @@ def test_arrays_that_cannot_be_trusted(saved, tmp_path, change, message):
         midfea.load(tmp_path / "m.midfea")
 
 
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        (lambda a: a.update({"ns_layer.W": a["ns_layer.W"][:, 1:]}), "W has shape"),
+        (lambda a: a.update({"ns_layer.D": a["ns_layer.D"][1:]}), "D has shape"),
+        (lambda a: a.update({"ns_layer.b": a["ns_layer.b"][1:]}), "b has shape"),
+        (lambda a: a.update({"ns_layer.center": a["ns_layer.center"][1:]}), "center has shape"),
+    ],
+)
+def test_ns_layers_that_cannot_be_trusted(surfaces, tmp_path, change, message):
+    model = MidFeaRegressor(**SMALL, selectivity=3).fit(surfaces[0], np.arange(36.0))
+    model.save(tmp_path / "whole.midfea")
+    rewrite(tmp_path / "whole.midfea", tmp_path / "m.midfea", change_arrays=change)
+    with pytest.raises(ModelFileError, match=message):
+        midfea.load(tmp_path / "m.midfea")
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        (lambda a: a.update({"network.step": np.array(0)}), "beyond 1 to 8"),
+        (lambda a: a.update({"network.step": np.array(10**9)}), "beyond 1 to 8"),
+        (lambda a: a.update({"network.view_shift": np.array(-1)}), "beyond 0 to 64"),
+        (lambda a: a.update({"network.third": a["network.third"][1:]}), "third has shape"),
+        (lambda a: a.update({"network.whole": a["network.whole"][:, 1:]}), "whole has shape"),
+        (lambda a: a.update(network_weights=a["network_weights"][1:]), "network_weights has shape"),
+    ],
+)
+def test_networks_that_cannot_be_trusted(tmp_path, change, message):
+    midfea.load(OLD / "finetuned-v1.midfea").save(tmp_path / "whole.midfea")
+    rewrite(tmp_path / "whole.midfea", tmp_path / "m.midfea", change_arrays=change)
+    with pytest.raises(ModelFileError, match=message):
+        midfea.load(tmp_path / "m.midfea")
+
+
 def test_a_flipped_bit_is_always_noticed(saved, tmp_path):
     """In the header, the description, the checksum itself and the arrays; benchmarks/ has a thousand."""
     content, draw = saved[1].read_bytes(), np.random.RandomState(0)
@@ -211,6 +250,45 @@ def test_the_checksum_cannot_be_left_out(saved, tmp_path):
         (tmp_path / "m.midfea").write_bytes(content.replace(old, new, 1))
         with pytest.raises(ModelFileError, match="checksum does not agree"):
             midfea.load(tmp_path / "m.midfea")
+
+
+def test_one_bit_does_not_make_a_file_that_needs_no_checksum(saved, tmp_path):
+    """3 and 2 differ by a bit, and files of format 2 have no checksum."""
+    content = saved[1].read_bytes()
+    new, old = (rb"\"version\": %d," % version for version in (3, 2))
+    assert content.count(new) == 1
+    (tmp_path / "m.midfea").write_bytes(content.replace(new, old))
+    with pytest.raises(ModelFileError, match="checksum does not agree"):
+        midfea.load(tmp_path / "m.midfea")
+
+
+LOAD = """
+import resource, sys
+import midfea
+resource.setrlimit(resource.RLIMIT_DATA, (2 << 30, 2 << 30))
+try:
+    midfea.load(sys.argv[1])
+except ValueError as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize(
+    ("n_bytes", "n_header_bytes", "message"),
+    [
+        (8_000_000_001, 100, "more than any model"),
+        (100_000_100, 100_000_001, "the header is longer than"),
+        (1000, 1001, "the header is longer than"),
+    ],
+)
+def test_files_that_would_fill_the_memory(tmp_path, n_bytes, n_header_bytes, message):
+    """Files with a hole in them, which take no room on the disk, loaded with little memory."""
+    with (tmp_path / "m.midfea").open("wb") as file:
+        file.write(n_header_bytes.to_bytes(8, "little"))
+        file.truncate(n_bytes)
+    command = [sys.executable, "-c", LOAD, tmp_path / "m.midfea"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert message in done.stdout
 
 
 def test_descriptions_that_are_too_deep(saved, tmp_path):

@@ -61,6 +61,15 @@ def test_points_far_outside_the_words():
     assert_nearest(points, words, 3)
 
 
+def test_words_that_are_hardly_apart():
+    """Nearer to each other than the whole numbers of the bounds can tell."""
+    rng = np.random.RandomState(4)
+    base = unit_length(rng.rand(1, 144).astype(np.float32))
+    words = (base + 3e-4 * rng.normal(size=(500, 144))).astype(np.float32)
+    points = (base + 0.1 * rng.normal(size=(200, 144))).astype(np.float32)
+    assert_nearest(points, words, 2)
+
+
 @pytest.mark.parametrize("k", [1, 4])
 def test_runs_of_zeros(k):
     rng = np.random.RandomState(3)

@@ -1,4 +1,4 @@
-"""The check of private names, types of parts and sizes finds what it is for, and nothing else."""
+"""The check of private names, types and sizes finds what it is for; the list of mutants is true."""
 
 import subprocess
 import sys
@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-CHECK = Path(__file__).parent.parent / "tools/check_private.py"
+TOOLS = Path(__file__).parent.parent / "tools"
+CHECK = TOOLS / "check_private.py"
 
 
 def check(tree: Path, source: str, name: str = "src/package/module.py") -> tuple[int, str]:
@@ -84,3 +85,10 @@ def test_long_files(tmp_path, suffix):
     name = f"src/package/long.{suffix}"
     assert check(tmp_path, "x = 1\n" * 400, name)[0] == 0
     assert check(tmp_path, "x = 1\n" * 401, name) == (1, f"{name}:1: file: 401 lines, above 400\n")
+
+
+def test_every_mutant_applies():
+    """The text that it replaces occurs once, and the tests that must notice it are there."""
+    command = [sys.executable, TOOLS / "mutants.py", "--check"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr

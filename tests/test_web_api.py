@@ -268,7 +268,7 @@ def test_other_websites_are_refused(server, headers):
 def test_names_that_were_made_to_point_here_are_refused(server):
     port = urlsplit(server.address).port
     for host in ("evil.example", f"evil.example:{port}", "127.0.0.1", "127.0.0.1:1", "", "0.0.0.0:x",
-                 f"localhost.evil.example:{port}"):  # fmt: skip
+                 f"localhost.evil.example:{port}", f"10.0.0.1:{port}", f"0.0.0.0:{port}"):  # fmt: skip
         refused(server.client.get("/api/state", headers={"host": host}), 403, "does not answer to")
     for host in (f"localhost:{port}", f"LOCALHOST:{port}", f"[::1]:{port}", f"127.0.0.1:{port}"):
         own = {"host": host, "origin": f"http://{host.lower()}", "sec-fetch-site": "same-origin"}

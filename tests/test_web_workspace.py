@@ -3,6 +3,10 @@
 import io
 import multiprocessing
 import os
+import re
+import shutil
+import subprocess
+import sys
 import time
 from datetime import datetime
 
@@ -359,6 +363,33 @@ def test_a_failing_disk_accepts_nothing(workspace, monkeypatch):
     assert files(workspace) == []
     assert labels(workspace) == {}
     assert add(workspace, "cats", 1).label == "cats"
+
+
+ADD = """
+import sys
+from midfea.serve.store.workspace import Workspace
+workspace = Workspace(sys.argv[1])
+with open(sys.argv[2], "rb") as file:
+    workspace.changes.add("cats", "1.png", file)
+workspace.close()
+"""
+
+
+def test_an_accepted_image_is_on_the_disk(tmp_path):
+    """As the kernel saw it: the file is synced, gets its name, and the folder of its class is synced."""
+    strace = shutil.which("strace")
+    if strace is None:
+        pytest.skip("strace is not installed")
+    (tmp_path / "x.png").write_bytes(noise(1))
+    log, folder = tmp_path / "log", tmp_path / "work"
+    traced = [strace, "-f", "-y", "-o", log, "-e", "trace=fsync,rename,renameat,renameat2"]
+    command = [sys.executable, "-c", ADD, folder, tmp_path / "x.png"]
+    subprocess.run([*traced, *command], check=True)
+    calls = log.read_text().splitlines()
+    (named,) = (i for i, call in enumerate(calls) if "rename" in call and "/images/cats/1.png" in call)
+    unfinished = re.search(r"/incoming/\w+/\w+", calls[named]).group()
+    assert any("fsync" in call and unfinished in call for call in calls[:named])
+    assert any(f"{folder}/images/cats>" in call for call in calls[named:] if "fsync" in call)
 
 
 def test_thousands_of_images_are_listed_quickly(tmp_path):
