@@ -19,7 +19,6 @@ MANY_CASES = 300
 # Flaws that are known and not mended yet: a harness leaves this list with its last one.
 KNOWN = {
     "zip": "damaged archives that Python's zipfile answers with errors of many kinds",
-    "onnx": "descriptions with missing or wrong values, damaged graphs",
     "api": "an Origin that is no address",
 }
 

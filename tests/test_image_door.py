@@ -184,6 +184,13 @@ def test_bombs_stay_within_a_gigabyte(tmp_path):
     assert float(peak) < 1000  # MB
 
 
+def test_a_long_side_is_refused(tmp_path):
+    """Few pixels, but reducing them to 150 on the longer side took a gigabyte."""
+    (tmp_path / "x.png").write_bytes(png_of(1, 300_000, mode=0))
+    with pytest.raises(ImageError, match="has 1x300000 pixels, more than 200000 on a side"):
+        read_image(tmp_path / "x.png")
+
+
 def test_a_jpeg_of_thousands_of_scans(tmp_path):
     (tmp_path / "many.jpg").write_bytes(jpeg_of_scans(2000, 5000))
     (tmp_path / "usual.jpg").write_bytes(jpeg_of_scans(2000, 2))

@@ -24,7 +24,7 @@ def build(parts: ClassifierParts | RegressorParts) -> onnx.ModelProto:
     g = Graph()
     images = Value(g, "images", np.uint8)
     extractor = parts.extractor
-    sides = extractor.max_side, extractor.chain.min_side
+    sides = extractor.max_side, extractor.chain.min_image_side
     if isinstance(parts, ClassifierParts):
         description = Description("MidFeaClassifier", *sides, parts.classes)
         features, *by_network = _answers(images, extractor, parts.network)

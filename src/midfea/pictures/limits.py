@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 MEGABYTE = 1_000_000
 MEGAPIXEL = 1_000_000
+MAX_SIDE_PIXELS = 200_000  # reducing a longer side would take more memory than the pixels
 
 
 class ImageError(ValueError):
@@ -58,6 +59,8 @@ class ImageLimits:
         """ImageError if an image is too large."""
         if width * height > self.max_pixels:
             raise self.too_many_pixels(f"{width}x{height}")
+        if max(width, height) > MAX_SIDE_PIXELS:
+            raise ImageError(f"has {width}x{height} pixels, more than {MAX_SIDE_PIXELS} on a side")
 
     def too_many_pixels(self, size: str) -> ImageError:
         """The error for an image of that size."""

@@ -13,6 +13,7 @@ import queue
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
@@ -85,7 +86,7 @@ class RemoteImageFile:
     """`ImageFile`, opened and decoded in another process."""
 
     def __init__(self, content: bytes, formats: tuple[str, ...], limits: ImageLimits) -> None:
-        self._content, self._seconds = content, limits.seconds(len(content))
+        self._content, self._seconds_left = content, limits.seconds(len(content))
         self._request = {"formats": list(formats), "limits": asdict(limits)}
         self._header = Header(*self._ask("header")[0]["header"])
 
@@ -105,7 +106,12 @@ class RemoteImageFile:
 
     def _ask(self, what: str) -> tuple[Any, bytes]:
         with _workers.one() as worker:
-            return worker.ask(self._content, {"what": what} | self._request, self._seconds)
+            begun = time.monotonic()
+            try:
+                return worker.ask(self._content, {"what": what} | self._request, self._seconds_left)
+            finally:
+                left = self._seconds_left - (time.monotonic() - begun)
+                self._seconds_left = max(1.0, left)  # the first answer of a new process may be late
 
 
 class _Workers:
