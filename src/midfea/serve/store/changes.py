@@ -16,10 +16,11 @@ from typing import IO
 
 from filelock import FileLock
 
+from midfea.files import sync_folder
 from midfea.serve.errors import Clash, Missing, Refused
 from midfea.serve.store import names
 from midfea.serve.store.decoding import decode_image, name_with_ending
-from midfea.serve.store.files import FileFacts, FileIndex, signature, sync_folder
+from midfea.serve.store.files import FileFacts, FileIndex, signature
 from midfea.serve.store.images import ImageIndex, StoredImage
 from midfea.serve.store.incoming import Incoming
 from midfea.serve.store.thumbnails import Thumbnails
@@ -184,8 +185,10 @@ class Changes:
         try:
             folder.mkdir()
         except FileExistsError:
-            if not folder.is_dir():
-                raise Refused(f"{names.quoted(name)} is a file in the images' folder: move it") from None
+            if folder.is_symlink() or not folder.is_dir():
+                raise Refused(
+                    f"{names.quoted(name)} is a file or a link in the images' folder: move it"
+                ) from None
         else:
             sync_folder(self._images.folder)
         self._images.note_class(name)

@@ -7,9 +7,10 @@ from pathlib import Path
 
 from midfea.estimators.classifier import MidFeaClassifier
 from midfea.estimators.saved import load
+from midfea.files import sync_folder
 from midfea.model_file import ModelFileError
 from midfea.serve.store.changes import WriteLock
-from midfea.serve.store.files import Signature, signature, sync_folder
+from midfea.serve.store.files import Signature, signature
 
 
 class ModelFile:

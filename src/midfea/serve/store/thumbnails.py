@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from midfea.serve.errors import Missing
 from midfea.serve.store.decoding import decode_image
+from midfea.serve.store.files import is_id
 from midfea.serve.store.images import ImageIndex
 from midfea.serve.store.incoming import Incoming
 
@@ -18,6 +20,8 @@ class Thumbnails:
 
     def file(self, id: str) -> Path:
         """Where the thumbnail of an image lies once it has been made."""
+        if not is_id(id):
+            raise Missing("there is no such image in the workspace: it was removed, or never there")
         return self.folder / id[:2] / f"{id}.webp"
 
     def get(self, id: str) -> bytes:

@@ -34,6 +34,7 @@ class Workspace:
         hidden = self.root / ".midfea"
         for folder in (self.root / "images", hidden):
             folder.mkdir(parents=True, exist_ok=True)
+        _check_links(self.root / "images", hidden)
         self.features_folder, self.results_folder = hidden / "features", hidden / "results"
         self.training_lock = hidden / "training.lock"
         lock = WriteLock(hidden / "lock")
@@ -52,3 +53,11 @@ class Workspace:
         """Keep what is known of the files for the next start."""
         self.watch.save()
         self.incoming.close()
+
+
+def _check_links(images: Path, hidden: Path) -> None:
+    """ValueError for a link where the workspace writes or removes: that would happen elsewhere."""
+    inside = (Path(at, name) for at, *names in os.walk(hidden) for each in names for name in each)
+    for path in (images, hidden, *inside):
+        if path.is_symlink():
+            raise ValueError(f"{path} is a link, which could lead anywhere: remove it, and start again")
