@@ -3,13 +3,16 @@
 import io
 import json
 import os
+import zipfile
 from datetime import datetime
 
 import numpy as np
 import pytest
-from safetensors.numpy import save_file
+from safetensors import safe_open
+from safetensors.numpy import load_file, save, save_file
 
 from midfea import MidFeaClassifier
+from midfea.checksum import EMPTY, seal
 from midfea.serve.store.files import file_id
 from midfea.serve.store.workspace import Workspace
 from midfea.serve.training.features import KeptFeatures
@@ -30,6 +33,13 @@ def model(tmp_path_factory, surfaces):
 def server(tmp_path_factory):
     with Server(tmp_path_factory.mktemp("trust") / "work") as running:
         yield running
+
+
+def refused(answer, status, *words):
+    assert answer.status_code == status, answer.text
+    assert set(answer.json()) == {"error"}
+    for word in words:
+        assert word in answer.json()["error"]
 
 
 # -- workspaces made by others --------------------------------------------------------------------
@@ -137,3 +147,121 @@ def test_features_that_do_not_fit_are_computed_again(tmp_path):
     assert kept.nearest(np.zeros(5), ids, 2) == [], "of another model"
     kept.add([id_of(noise(9))], [id_of(noise(9))], features[:1])
     assert len(KeptFeatures(tmp_path, "chain").places) == 4
+
+
+# -- models made by others ------------------------------------------------------------------------
+
+
+def changed(model, arrays=None, **settings):
+    """The bytes of a model file with other arrays and settings, sealed anew."""
+    content = load_file(model)
+    with safe_open(model, framework="numpy") as file:
+        description = json.loads(file.metadata()["midfea"])
+    for part in ("params", "settings"):
+        description[part] |= {k: v for k, v in settings.items() if k in description[part]}
+    description |= {k: v for k, v in settings.items() if k in description} | {"checksum": EMPTY}
+    return seal(save(content | (arrays or {}), {"midfea": json.dumps(description)}))
+
+
+def slow(model):
+    """A model that keeps every rule, and takes hours for an image."""
+    filters = np.zeros((4, 151, 151), dtype=np.float32)
+    filters[:, 0, 0], filters[:, 0, 1] = 0.5, -0.5
+    return changed(model, {"filters": filters}, filter_size=151, scales=[4.0] * 16, max_side=None)
+
+
+def opened(server, content):
+    return server.client.post("/api/open/model", files={"file": ("x.midfea", content)})
+
+
+def test_a_model_that_never_answers_replaces_no_other(tmp_path, model):
+    with Server(tmp_path / "work", trial_seconds=8) as running:
+        assert opened(running, model.read_bytes()).status_code == 200
+        before = running.state()["model"]
+        refused(opened(running, slow(model)), 422, "too slow", "more than 8 s")
+        assert running.state()["model"] == before
+        assert (tmp_path / "work" / "model.midfea").read_bytes() == model.read_bytes()
+        answer = running.client.post("/api/classify", files={"file": ("1.png", noise(1, 64))})
+        assert answer.status_code == 200
+
+
+def test_a_model_put_there_by_hand_is_tried_first(tmp_path, model):
+    (tmp_path / "model.midfea").write_bytes(slow(model))
+    with Server(tmp_path, trial_seconds=4) as running:
+        state = running.state()
+        assert state["model"] is None and "too slow" in state["model_error"]
+        assert running.upload("cats", ("1.png", noise(1)))["accepted"]
+
+
+@pytest.mark.parametrize("name", ["\ud800", "b\0"])
+def test_a_model_with_strange_classes_does_not_break_the_state(tmp_path, model, name):
+    (tmp_path / "model.midfea").write_bytes(changed(model, classes=["a", "aa", name]))
+    with Server(tmp_path) as running:
+        state = running.state()
+        assert state["model"] or state["model_error"]
+
+
+def test_a_model_that_is_a_pipe_is_none(tmp_path):
+    os.mkfifo(tmp_path / "model.midfea")
+    with Server(tmp_path) as running:
+        assert running.state()["model"] is None
+
+
+def test_a_record_with_too_few_images_is_of_another_model(tmp_path, model):
+    id = with_model(tmp_path, model)
+    TrainingRecord("x", datetime.now(), ids=("a" * 20,)).write(tmp_path / ".midfea" / "results", id)
+    with Server(tmp_path) as running:
+        assert running.state()["model"]["opened"] is True
+        refused(running.client.get("/api/inspect"), 409, "opened from a file")
+
+
+# -- archives made by others ----------------------------------------------------------------------
+
+
+def zip_of(entries, packing):
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", packing) as archive:
+        for name, content in entries.items():
+            archive.writestr(name, content)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize("packing", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+@pytest.mark.parametrize("at", [0, 4, 9, 60])
+def test_a_damaged_entry_of_a_zip_is_refused_alone(server, packing, at):
+    seed = 1000 * packing + at
+    names = [f"zip {packing} {at}/{i}.png" for i in range(3)]
+    content = {name: noise(seed + i) for i, name in enumerate(names)}
+    packed = bytearray(zip_of(content, packing))
+    begin = packed.index(names[1].encode()) + len(names[1]) + at
+    packed[begin : begin + 40] = bytes(range(200, 240))
+    answer = server.client.post("/api/open/images", files={"file": ("x.zip", bytes(packed))})
+    assert answer.status_code == 200, answer.text
+    assert [each["name"] for each in answer.json()["accepted"]] == ["0.png", "2.png"]
+    assert [each["name"] for each in answer.json()["refused"]] == [names[1]]
+    assert "damaged" in answer.json()["refused"][0]["error"]
+
+
+def test_a_zip_damaged_anywhere_is_answered(server):
+    whole = zip_of({"a/1.png": noise(5000), "a/2.png": noise(5001)}, zipfile.ZIP_LZMA)
+    random = np.random.RandomState(0)
+    for _ in range(60):
+        packed = bytearray(whole)
+        start = len(whole) - 200 if random.rand() < 0.7 else 0  # the list of entries is at the end
+        for place in random.randint(start, len(whole), 4):
+            packed[place] = random.randint(256)
+        answer = server.client.post("/api/open/images", files={"file": ("x.zip", bytes(packed))})
+        assert answer.status_code in (200, 422), answer.text
+
+
+def test_a_zip_with_a_list_that_would_fill_the_memory_is_refused(server):
+    """A million entries of 46 bytes each become a gigabyte of objects."""
+    small = zip_of({"a/1.png": b""}, zipfile.ZIP_STORED)
+    begin, end = small.index(b"PK\1\2"), small.index(b"PK\5\6")
+    entries = small[begin:end] * 500_000
+    size = len(entries).to_bytes(4, "little")
+    packed = small[:begin] + entries + small[end : end + 12] + size + small[end + 16 :]
+    before = server.memory()
+    answer = server.client.post("/api/open/images", files={"file": ("x.zip", packed)})
+    refused(answer, 422, "too many files")
+    assert server.memory() < before + 50

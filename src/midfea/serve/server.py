@@ -15,6 +15,7 @@ from midfea.serve.api.app import ROUTERS, create_app
 from midfea.serve.api.current import CurrentModel
 from midfea.serve.api.guard import Guard, in_brackets
 from midfea.serve.api.transfer import MODEL_FILE
+from midfea.serve.settings import DEFAULTS, ServeSettings
 from midfea.serve.store.files import file_id
 from midfea.serve.store.workspace import Workspace
 
@@ -23,7 +24,13 @@ M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of malloc.h
 LARGE_BLOCK_BYTES = 128 * 1024
 
 
-def run(folder: Path, host: str, port: int, model: Path | None = None) -> None:
+def run(
+    folder: Path,
+    host: str,
+    port: int,
+    model: Path | None = None,
+    settings: ServeSettings = DEFAULTS,
+) -> None:
     """Serve a workspace until Ctrl-C; the address is printed when it can be opened."""
     _give_back_large_blocks()
     listening = _listen(host, port)
@@ -31,7 +38,7 @@ def run(folder: Path, host: str, port: int, model: Path | None = None) -> None:
     token = None if host in LOOPBACK else secrets.token_urlsafe(16)
     workspace = Workspace(folder)
     workspace.thumbnails.sweep()
-    current = CurrentModel(workspace)
+    current = CurrentModel(workspace, settings.trial_seconds)
     if model is not None:
         _open(current, model)
     app = Guard(create_app(workspace, current), ROUTERS, host, port, token)

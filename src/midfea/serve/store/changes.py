@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO
 
 from filelock import FileLock
 
@@ -22,7 +21,7 @@ from midfea.serve.store import names
 from midfea.serve.store.decoding import decode_image, name_with_ending
 from midfea.serve.store.files import FileFacts, FileIndex, signature
 from midfea.serve.store.images import ImageIndex, StoredImage
-from midfea.serve.store.incoming import Incoming
+from midfea.serve.store.incoming import Incoming, Readable
 from midfea.serve.store.thumbnails import Thumbnails
 
 POLL_SECONDS = 0.01  # while another process holds the lock
@@ -92,7 +91,7 @@ class Changes:
 
     # -- images -----------------------------------------------------------------------------------
 
-    def add(self, label: str, name: str, stream: IO[bytes]) -> StoredImage:
+    def add(self, label: str, name: str, stream: Readable) -> StoredImage:
         """Add an image to a class, which is made if it is missing; `Refused` with the reason if not.
 
         When this returns the image is safe: it survives the end of the process and of the machine.

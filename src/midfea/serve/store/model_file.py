@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from pathlib import Path
 
 from midfea.estimators.classifier import MidFeaClassifier
@@ -20,11 +21,12 @@ class ModelFile:
         self.path, self._lock = path, lock
 
     def signature(self) -> Signature | None:
-        """Changes whenever the file does; None if there is none."""
+        """Changes whenever the file does; None if there is no regular file."""
         try:
-            return signature(self.path.stat())
+            status = self.path.stat()
         except OSError:
             return None
+        return signature(status) if stat.S_ISREG(status.st_mode) else None
 
     def replace(self, file: Path) -> None:
         """Make a complete file the model, in one step."""
