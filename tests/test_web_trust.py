@@ -3,8 +3,14 @@
 import io
 import json
 import os
+import re
+import socket
+import time
 import zipfile
+from contextlib import suppress
 from datetime import datetime
+from itertools import chain, repeat
+from urllib.parse import urljoin, urlsplit
 
 import numpy as np
 import pytest
@@ -56,8 +62,8 @@ def test_a_record_cannot_name_a_place_out_of_the_workspace(tmp_path, model, surf
     outside, folder = tmp_path / "outside", tmp_path / "work"
     id = with_model(folder, model)
     record = TrainingRecord("x", datetime.now(), settings=TrainingSettings("paper"), n_learned_from=100)
-    for chain in (str(outside), "../../../outside", "..", "0123456789abcdef\n"):
-        TrainingRecord(**{**vars(record), "chain": chain}).write(folder / ".midfea" / "results", id)
+    for name in (str(outside), "../../../outside", "..", "0123456789abcdef\n"):
+        TrainingRecord(**{**vars(record), "chain": name}).write(folder / ".midfea" / "results", id)
         assert TrainingRecord.read(folder / ".midfea" / "results", id) is None
     TrainingRecord(**{**vars(record), "chain": str(outside)}).write(folder / ".midfea" / "results", id)
     with Server(folder) as running:
@@ -265,3 +271,201 @@ def test_a_zip_with_a_list_that_would_fill_the_memory_is_refused(server):
     answer = server.client.post("/api/open/images", files={"file": ("x.zip", packed)})
     refused(answer, 422, "too many files")
     assert server.memory() < before + 50
+
+
+# -- clients that keep the server waiting ---------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def impatient(tmp_path_factory):
+    waits = {"head_seconds": 1, "stall_seconds": 1, "answer_seconds": 2, "n_large_bodies": 4}
+    with Server(tmp_path_factory.mktemp("slow") / "work", **waits) as running:
+        yield running
+
+
+def connect(server, source="127.0.0.1"):
+    address = urlsplit(server.address)
+    return socket.create_connection((address.hostname, address.port), 30, (source, 0))
+
+
+def head(server, first, *more):
+    lines = (f"{first} HTTP/1.1", f"Host: {urlsplit(server.address).netloc}", *more)
+    return ("\r\n".join(lines) + "\r\n\r\n").encode()
+
+
+def upload_head(server, n_bytes):
+    kind = "Content-Type: multipart/form-data; boundary=B"
+    return head(server, "POST /api/images?class=slow", kind, f"Content-Length: {n_bytes}")
+
+
+def answer_of(connection):
+    """All bytes until the server closes."""
+    answer = b""
+    with suppress(ConnectionResetError):
+        while chunk := connection.recv(65536):
+            answer += chunk
+    return answer
+
+
+def seconds_until_closed(connection, sent, every=0.2, limit=15):
+    """Go on sending, a byte at a time; the time until that is not wanted any more, and the answer."""
+    begun = time.monotonic()
+    connection.setblocking(False)
+    answer = b""
+    while time.monotonic() - begun < limit:
+        with suppress(BlockingIOError):
+            if not (chunk := connection.recv(65536)):
+                return time.monotonic() - begun, answer
+            answer += chunk
+        try:
+            connection.send(next(sent, b""))
+        except OSError:
+            return time.monotonic() - begun, answer
+        time.sleep(every)
+    raise AssertionError("the connection stays open")
+
+
+def test_a_head_that_does_not_end_is_not_waited_for(impatient):
+    letters = repeat(b"x")
+    for begin in (b"", b"GET / HTTP/1.1\r\nX-Slow: "):
+        with connect(impatient) as connection:
+            connection.sendall(begin)
+            assert seconds_until_closed(connection, letters if begin else repeat(b""))[0] < 5
+    with connect(impatient) as connection:  # also after an answer
+        connection.sendall(head(impatient, "GET /api/state"))
+        connection.recv(65536)
+        assert seconds_until_closed(connection, chain([b"GET / HTTP/1.1\r\nX: "], letters))[0] < 5
+    with connect(impatient) as connection:  # a body that nobody wants is not taken for ever
+        connection.sendall(head(impatient, "GET /api/state", "Content-Length: 1000000"))
+        assert seconds_until_closed(connection, letters)[0] < 5
+
+
+def test_a_body_that_stops_is_refused(impatient):
+    with connect(impatient) as connection:
+        connection.sendall(upload_head(impatient, 2_000_000) + b"--B\r\n")
+        answer = answer_of(connection)
+    assert b" 408 " in answer.splitlines()[0] and b"too slowly" in answer
+
+
+def test_a_body_that_drips_is_refused(impatient):
+    """Also one that is refused for its size, and read to its end only for the browser's sake."""
+    form = b'--B\r\nContent-Disposition: form-data; name="files"; filename="x.png"\r\n\r\n'
+    json_head = head(
+        impatient, "POST /api/classes", "Content-Type: application/json", "Content-Length: 50"
+    )
+    uploads = [upload_head(impatient, n_bytes) + form for n_bytes in (2_000_000, 100_000_000)]
+    for begin in (json_head, *uploads):
+        with connect(impatient) as connection:
+            connection.sendall(begin)
+            seconds, answer = seconds_until_closed(connection, repeat(b"-"))
+        assert seconds < 8
+        assert b" 408 " in answer.splitlines()[0]
+
+
+def test_slow_bodies_of_one_address_do_not_stop_the_others(impatient):
+    """Ten of them; four may be read at once, two of one address."""
+    large = noise(7000, 1200)
+    assert len(large) > 1_000_000
+    slow = [connect(impatient, "127.0.0.7") for _ in range(10)]
+    for connection in slow:
+        connection.sendall(upload_head(impatient, 2_000_000) + b"--B\r\n")
+    begun = time.monotonic()
+    assert impatient.upload("large", ("1.png", large))["accepted"]
+    assert time.monotonic() - begun < 3  # while the last of them is refused after five
+    for connection in slow:
+        assert b" 408 " in answer_of(connection)
+        connection.close()
+
+
+def test_an_answer_that_nobody_takes_is_not_kept(impatient):
+    large = noise(7001, 3000)
+    id = impatient.upload("large", ("2.png", large))["accepted"][0]["id"]
+    open_files = f"/proc/{impatient.process.pid}/fd"
+    before = len(os.listdir(open_files))
+    waiting = [connect(impatient) for _ in range(5)]
+    for connection in waiting:
+        connection.sendall(head(impatient, f"GET /api/images/{id}/file"))
+    time.sleep(1)
+    assert len(os.listdir(open_files)) >= before + 5
+    time.sleep(5)
+    assert len(os.listdir(open_files)) <= before + 2
+    for connection in waiting:
+        assert len(answer_of(connection)) < len(large)
+        connection.close()
+
+
+# -- requests that are nonsense -------------------------------------------------------------------
+
+
+def ask(server, request):
+    """Bytes as they are; status, headers and body."""
+    with connect(server) as connection:
+        connection.sendall(request)
+        begin, _, body = answer_of(connection).partition(b"\r\n\r\n")
+    return int(begin.split()[1]), begin.decode("latin-1").lower(), body
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/api/images/..%00/thumbnail", "/api/images/%2e%2e%2fx/thumbnail", "/api/images/..%00/file",
+     "/%00", "/%ff%fe", "/" + "a" * 5000, "/" + "../" * 50, "/api/images?class=%00", "//x", "/\\",
+     "/api/images?class=a&offset=" + "9" * 5000, "/api/inspect/cell?class=%00&predicted=%ff"],
+)  # fmt: skip
+def test_paths_that_are_nonsense_are_refused(server, path):
+    status, _, body = ask(server, head(server, f"GET {path}", "Connection: close"))
+    assert 400 <= status < 500 and json.loads(body)["error"]
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Host": "127.0.0.1:" + "9" * 5000},
+        {"Host": "[:" + "9" * 20},
+        {"Origin": "http://["},
+        {"Origin": "http://[::1"},
+        {"Cookie": 'midfea="; =;;'},
+        {"Content-Type": "multipart/form-data"},
+        {"Content-Type": "multipart/form-data; boundary=" + "b" * 5000},
+        {"Content-Type": "multipart/form-data; boundary=B; charset=none"},
+        {"Transfer-Encoding": "gzip, chunked"},
+        {"Content-Length": "9" * 19},
+        {"Content-Length": "9" * 25},
+        {"Content-Length": "-1"},
+    ],
+)
+def test_headers_that_are_nonsense_are_refused(impatient, headers):
+    usual = {"Host": urlsplit(impatient.address).netloc, "Connection": "close"}
+    lines = [f"{name}: {value}" for name, value in (usual | headers).items()]
+    request = "\r\n".join(("POST /api/images?class=x HTTP/1.1", *lines)) + "\r\n\r\n"
+    assert 400 <= ask(impatient, request.encode())[0] < 500
+
+
+def test_other_websites_may_visit_the_page_and_nothing_else(server):
+    visit = {"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate"}
+    assert server.client.get("/", headers=visit).status_code == 200
+    for path in ("download/images", "download/model", "state", "docs", "images?class=a"):
+        refused(server.client.get(f"/api/{path}", headers=visit), 403, "another website")
+    own = {"sec-fetch-site": "same-origin", "sec-fetch-mode": "navigate"}
+    assert server.client.get("/api/download/labels", headers=own).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/\\evil.example", "//evil.example", "/\\\\evil", "/%09/evil", "/%5cevil", "/%0d%0aX:1", "/é"],
+)
+def test_the_token_leads_to_this_server_only(tokened, path):
+    plain, _, token = tokened.address.partition("?token=")
+    request = head(tokened, f"GET {path}?token={token}&a=%0d", "Connection: close")
+    status, headers, _ = ask(tokened, request)
+    if status == 400:  # what is no address at all
+        return
+    assert status == 303
+    location = re.search(r"location: (.*)", headers).group(1).strip()
+    assert re.fullmatch(r"/([a-z0-9%.][!-~]*)?", location) and "\\" not in location
+    assert urlsplit(urljoin(plain, location)).netloc == urlsplit(plain).netloc
+
+
+@pytest.fixture(scope="module")
+def tokened(tmp_path_factory):
+    with Server(tmp_path_factory.mktemp("token") / "work", host="127.0.0.2") as running:
+        yield running

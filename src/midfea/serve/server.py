@@ -6,6 +6,7 @@ import ctypes
 import platform
 import secrets
 import socket
+from functools import partial
 from pathlib import Path
 
 import python_multipart  # noqa: F401 - missing, it would be named only at the first upload
@@ -15,6 +16,7 @@ from midfea.serve.api.app import ROUTERS, create_app
 from midfea.serve.api.current import CurrentModel
 from midfea.serve.api.guard import Guard, in_brackets
 from midfea.serve.api.transfer import MODEL_FILE
+from midfea.serve.connection import TimedConnection
 from midfea.serve.settings import DEFAULTS, ServeSettings
 from midfea.serve.store.files import file_id
 from midfea.serve.store.workspace import Workspace
@@ -41,9 +43,11 @@ def run(
     current = CurrentModel(workspace, settings.trial_seconds)
     if model is not None:
         _open(current, model)
-    app = Guard(create_app(workspace, current), ROUTERS, host, port, token)
+    app = Guard(create_app(workspace, current), ROUTERS, host, port, token, settings)
     config = uvicorn.Config(
         app,
+        http=partial(TimedConnection, settings=settings),
+        ws="none",
         log_level="warning",
         access_log=False,
         server_header=False,

@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 
 from midfea.pictures.formats import media_type
 from midfea.serve.api.body import JSON_BODY, MEGABYTE, form_body
-from midfea.serve.api.downloads import file_response
+from midfea.serve.api.downloads import FileResponse
 from midfea.serve.api.services import Services, ServicesDep
 from midfea.serve.errors import Refused
 from midfea.serve.store import names
@@ -150,4 +150,4 @@ def image_json(image: StoredImage) -> dict[str, str | int]:
 
 def _image_file(services: Services, id: str) -> Response:
     image = services.workspace.images.find(id)
-    return file_response(services.workspace.images.path(image), media_type(image.name))
+    return FileResponse(services.workspace.images.path(image), media_type(image.name))

@@ -12,7 +12,7 @@ from fastapi.responses import Response, StreamingResponse
 
 from midfea.serve.api import downloads
 from midfea.serve.api.body import MEGABYTE, form_body
-from midfea.serve.api.downloads import file_response
+from midfea.serve.api.downloads import FileResponse
 from midfea.serve.api.services import Services, ServicesDep
 from midfea.serve.api.teach import image_json
 from midfea.serve.errors import Refused
@@ -70,7 +70,7 @@ async def open_images(services: ServicesDep, file: Annotated[UploadFile, File()]
 
 def _model_file(services: Services) -> Response:
     services.current.need()
-    return file_response(services.workspace.model_file.path, BINARY)
+    return FileResponse(services.workspace.model_file.path, BINARY)
 
 
 def _made_file(services: Services, kind: Literal["onnx", "report"]) -> Response:
@@ -78,7 +78,7 @@ def _made_file(services: Services, kind: Literal["onnx", "report"]) -> Response:
     path = services.workspace.incoming.new()
     try:
         downloads.make(kind, services.workspace, path)
-        return file_response(path, HTML if kind == "report" else BINARY)
+        return FileResponse(path, HTML if kind == "report" else BINARY)
     finally:
         path.unlink(missing_ok=True)
 
