@@ -38,7 +38,7 @@ class Server:
         if settings:
             start = (
                 "from pathlib import Path; from midfea.serve import server, settings; "
-                f"server.run(Path({str(folder)!r}), {host!r}, 0, None, "
+                f"server.run(Path({str(folder)!r}), {host!r}, 0, settings="
                 f"settings.ServeSettings(**{settings!r}))"
             )
         self.process = subprocess.Popen(

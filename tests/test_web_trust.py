@@ -1,10 +1,13 @@
 """The server among files and requests that nobody vouches for."""
 
+import asyncio
 import io
 import json
 import os
 import re
+import shutil
 import socket
+import threading
 import time
 import zipfile
 from contextlib import suppress
@@ -12,13 +15,17 @@ from datetime import datetime
 from itertools import chain, repeat
 from urllib.parse import urljoin, urlsplit
 
+import httpx
 import numpy as np
 import pytest
+from filelock import FileLock
+from PIL import Image
 from safetensors import safe_open
 from safetensors.numpy import load_file, save, save_file
 
 from midfea import MidFeaClassifier
 from midfea.checksum import EMPTY, seal
+from midfea.serve.api.failures import Unfailing
 from midfea.serve.store.files import file_id
 from midfea.serve.store.workspace import Workspace
 from midfea.serve.training.features import KeptFeatures
@@ -469,3 +476,143 @@ def test_the_token_leads_to_this_server_only(tokened, path):
 def tokened(tmp_path_factory):
     with Server(tmp_path_factory.mktemp("token") / "work", host="127.0.0.2") as running:
         yield running
+
+
+# -- images that are slow, and turned -------------------------------------------------------------
+
+
+def slow_image(seed):
+    """Some seconds of work for the decoder."""
+    file = io.BytesIO()
+    pixels = np.random.RandomState(seed).randint(0, 255, (2000, 2000)).astype(np.uint8)
+    Image.fromarray(pixels).save(file, "JPEG2000", irreversible=False)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize(("n_slow", "source"), [(2, "127.0.0.1"), (8, "127.0.0.9")])
+def test_slow_images_do_not_block_the_others(tmp_path, n_slow, source):
+    """Two of the same client, or many of another one."""
+    with Server(tmp_path / "work") as running:
+        running.upload("a", ("1.png", noise(1)))
+        id = id_of(noise(1))
+
+        def send(seed):
+            files = {"files": (f"{seed}.jp2", contents[seed])}
+            running.client.post("/api/images", params={"class": "slow"}, files=files)
+
+        contents = [slow_image(seed) for seed in range(n_slow)]
+        threads = [threading.Thread(target=send, args=(seed,)) for seed in range(n_slow)]
+        for thread in threads:
+            thread.start()
+        time.sleep(0.3)
+        shutil.rmtree(tmp_path / "work" / ".midfea" / "thumbnails" / id[:2])
+        transport = httpx.HTTPTransport(local_address=source)
+        with httpx.Client(base_url=running.address, transport=transport) as other:
+            assert other.get("/api/state").status_code == 200
+            assert other.get(f"/api/images/{id}/thumbnail").status_code == 200
+            assert other.patch(f"/api/images/{id}", json={"class": "b"}).status_code == 200
+            files = {"files": ("2.png", noise(2))}
+            answer = other.post("/api/images", params={"class": "b"}, files=files)
+        assert len(answer.json()["accepted"]) == 1
+        assert any(thread.is_alive() for thread in threads), "the slow ones were not slow"
+        for thread in threads:
+            thread.join(60)
+
+
+def test_a_turned_photo_has_one_size(tmp_path):
+    """At the upload, after the index was made anew, in the labels and when it is classified."""
+    exif, file = Image.Exif(), io.BytesIO()
+    exif[0x0112] = 6
+    Image.fromarray(np.random.RandomState(0).randint(0, 255, (60, 100)).astype(np.uint8)).save(
+        file, "JPEG", exif=exif
+    )
+    with Server(tmp_path / "work") as running:
+        image = running.upload("turned", ("1.jpg", file.getvalue()))["accepted"][0]
+        assert (image["width"], image["height"]) == (60, 100)
+    (tmp_path / "work" / ".midfea" / "index.json").unlink()
+    with Server(tmp_path / "work") as running:
+        assert running.get("images", **{"class": "turned"})["images"] == [image]
+        assert ",turned,60,100," in running.client.get("/api/download/labels").text
+
+
+# -- the token, failures and the end --------------------------------------------------------------
+
+
+def test_a_token_can_be_asked_for_on_this_machine(tmp_path):
+    with Server(tmp_path / "work", "--token") as running:
+        plain, _, token = running.address.partition("?token=")
+        assert plain.startswith("http://127.0.0.1:") and len(token) > 15
+        refused(running.client.get("/api/state"), 401, "token")
+        assert running.client.get(f"/?token={token}").status_code == 303
+        assert running.client.get("/api/state").status_code == 200
+
+
+def test_a_failure_is_told_noted_once_and_survived(tmp_path):
+    images = tmp_path / "work" / "images"
+    with open(tmp_path / "errors", "w+") as errors, Server(tmp_path / "work", errors=errors) as running:
+        images.rmdir()
+        images.write_text("no folder")
+        time.sleep(1.1)  # the folder is looked at once a second
+        refused(running.client.get("/api/state"), 500, "workspace cannot be read")
+        assert (tmp_path / "errors").read_text().count("Traceback") == 1
+        images.unlink()
+        images.mkdir()
+        assert running.state()["classes"] == []
+
+
+@pytest.mark.parametrize("error", [MemoryError, RecursionError, ZeroDivisionError])
+def test_whatever_goes_wrong_is_answered(error, capsys):
+    async def failing(scope, receive, send):
+        raise error("on purpose")
+
+    async def asked():
+        transport = httpx.ASGITransport(Unfailing(failing))
+        async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+            return await client.get("/")
+
+    refused(asyncio.run(asked()), 500, "something went wrong", error.__name__)
+    assert capsys.readouterr().err.count("Traceback") == 1
+
+
+def test_sigterm_ends_everything_in_time(tmp_path):
+    """While a training is under way, and a body arrives."""
+    with Server(tmp_path / "work") as running:
+        for seed in range(8):
+            running.upload("ab"[seed % 2], (f"{seed}.png", noise(seed, 100)))
+        assert running.client.post("/api/train", json={"preset": "fast"}).status_code == 202
+        connection = connect(running)
+        connection.sendall(upload_head(running, 2_000_000) + b"--B\r\n")
+        time.sleep(1)
+        begun = time.monotonic()
+        running.stop()
+        assert time.monotonic() - begun < 10
+        assert running.process.returncode == 0
+        connection.close()
+    assert not list((tmp_path / "work" / ".midfea" / "incoming").iterdir())
+    with FileLock(tmp_path / "work" / ".midfea" / "training.lock", timeout=5):
+        pass  # its process is gone
+
+
+def test_sigterm_does_not_wait_for_a_model_on_trial(tmp_path, model):
+    (tmp_path / "model.midfea").write_bytes(slow(model))
+    with Server(tmp_path) as running:
+        time.sleep(1)
+        begun = time.monotonic()
+        running.stop()
+        assert time.monotonic() - begun < 10
+        assert running.process.returncode == 0
+
+
+def test_what_a_killed_server_left_is_swept(tmp_path):
+    hidden = tmp_path / "work" / ".midfea"
+    running = Server(tmp_path / "work")
+    running.kill()
+    assert len(list((hidden / "incoming").iterdir())) == 1
+    left = [hidden / "results" / ".x.json.0.unfinished", hidden / "features/0123/.y.0.unfinished"]
+    for file in left:
+        file.parent.mkdir(parents=True)
+        file.write_text("half")
+    with Server(tmp_path / "work"):
+        assert not any(file.exists() for file in left)
+        assert len(list((hidden / "incoming").iterdir())) == 1, "its own"
+    assert not list((hidden / "incoming").iterdir())

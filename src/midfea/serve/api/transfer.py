@@ -56,7 +56,7 @@ async def open_model(services: ServicesDep, file: Annotated[UploadFile, File()])
     """Replace the model by a .midfea file."""
     name = file.filename or ""
     opened = services.current.open
-    loaded = await services.run("make", opened, name, file.file, MODEL_FILE.max_bytes)
+    loaded = await services.run("open", opened, name, file.file, MODEL_FILE.max_bytes)
     return {"name": name, "classes": [str(label) for label in loaded.model.classes_]}
 
 
@@ -64,7 +64,7 @@ async def open_model(services: ServicesDep, file: Annotated[UploadFile, File()])
 @ZIP_FILE
 async def open_images(services: ServicesDep, file: Annotated[UploadFile, File()]) -> dict[str, Any]:
     """Add the images of a .zip with one folder for each class."""
-    accepted, refused = await services.run("make", _add_zip, services.workspace.changes, file.file)
+    accepted, refused = await services.run("open", _add_zip, services.workspace.changes, file.file)
     return {"accepted": [image_json(image) for image in accepted], "refused": refused}
 
 

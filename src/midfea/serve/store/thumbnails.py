@@ -26,12 +26,20 @@ class Thumbnails:
 
     def get(self, id: str) -> bytes:
         """The thumbnail of an image, as a WebP file."""
+        return self.kept(id) or self.make(id)
+
+    def kept(self, id: str) -> bytes | None:
+        """The thumbnail that was made before, or None."""
         try:
             return self.file(id).read_bytes()
         except FileNotFoundError:
-            made = decode_image(self._images.path(self._images.find(id))).thumbnail
-            self.write(id, made)
-            return made
+            return None
+
+    def make(self, id: str) -> bytes:
+        """The thumbnail of an image, made anew."""
+        made = decode_image(self._images.path(self._images.find(id))).thumbnail
+        self.write(id, made)
+        return made
 
     def write(self, id: str, content: bytes) -> None:
         """Keep the thumbnail of an image."""

@@ -1,4 +1,4 @@
-"""A trial of a model file in a process of its own: `python -m midfea.serve.training.trial FILE`.
+"""A trial of a model file in a process of its own: `python -m midfea.serve.training.trial FILE SECONDS`.
 
 A file from elsewhere can hold a model that keeps every rule and yet takes hours or all memory for one
 image. Only a model that has predicted two images here comes into the server.
@@ -6,6 +6,8 @@ image. Only a model that has predicted two images here comes into the server.
 
 from __future__ import annotations
 
+import math
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -23,7 +25,7 @@ MAX_MEMORY_BYTES = 4 << 30  # of the process, where the system can limit it
 
 def try_model(path: Path, max_seconds: float) -> None:
     """`Refused`, with the reason, unless the model predicts images in time."""
-    command = [sys.executable, "-P", "-m", "midfea.serve.training.trial", str(path)]
+    command = [sys.executable, "-P", "-m", "midfea.serve.training.trial", str(path), str(max_seconds)]
     try:
         result = subprocess.run(
             command,
@@ -43,8 +45,8 @@ def try_model(path: Path, max_seconds: float) -> None:
 
 def main() -> None:
     """Predict images of noise with the model of the file."""
-    _limit_memory()
-    path = Path(sys.argv[1])
+    path, max_seconds = Path(sys.argv[1]), float(sys.argv[2])
+    _limit(max_seconds)
     try:
         _predict(path)
     except Exception as error:  # whatever a model can be made to do; also MemoryError
@@ -71,11 +73,13 @@ def _predict(path: Path) -> None:
         raise ValueError("the model takes no image of {}x{} pixels".format(*SIZES[-1]))
 
 
-def _limit_memory() -> None:
+def _limit(max_seconds: float) -> None:
+    """Limits that hold also when the server is gone."""
     try:
         import resource
     except ImportError:  # not on Windows
         return
+    signal.alarm(math.ceil(max_seconds) + 1)
     resource.setrlimit(resource.RLIMIT_DATA, (MAX_MEMORY_BYTES, MAX_MEMORY_BYTES))
 
 
