@@ -13,6 +13,7 @@ from typing import Any
 import scratch
 from midfea.serve.api.app import ROUTERS, create_app
 from midfea.serve.api.guard import Guard
+from midfea.serve.settings import ServeSettings
 from midfea.serve.store.workspace import Workspace
 
 HOST = b"127.0.0.1:8000"
@@ -35,7 +36,7 @@ class Server:
     def __init__(self, folder: Path) -> None:
         self.workspace = Workspace(folder)
         self._app = create_app(self.workspace)
-        self._guard = Guard(self._app, ROUTERS, "127.0.0.1", 8000, None)
+        self._guard = Guard(self._app, ROUTERS, "127.0.0.1", 8000, None, ServeSettings())
         self._loop = asyncio.new_event_loop()
 
     def ask(self, request: Request) -> tuple[int, bytes]:

@@ -21,7 +21,8 @@ from PIL import Image
 class Server:
     """The command, and a client that speaks to it."""
 
-    def __init__(self, folder, *arguments, host="127.0.0.1"):
+    def __init__(self, folder, *arguments, host="127.0.0.1", errors=None, **settings):
+        """settings: fields of `ServeSettings`, in place of the usual ones."""
         self.folder = folder
         asked = [
             "serve",
@@ -33,9 +34,17 @@ class Server:
             "--host",
             host,
         ]
+        start = "from midfea.cli import main; main()"
+        if settings:
+            start = (
+                "from pathlib import Path; from midfea.serve import server, settings; "
+                f"server.run(Path({str(folder)!r}), {host!r}, 0, settings="
+                f"settings.ServeSettings(**{settings!r}))"
+            )
         self.process = subprocess.Popen(
-            [sys.executable, "-c", "from midfea.cli import main; main()", *asked],
+            [sys.executable, "-c", start, *asked],
             stdout=subprocess.PIPE,
+            stderr=errors,
             text=True,
             env={**os.environ, "COLUMNS": "200"},
         )

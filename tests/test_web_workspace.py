@@ -427,7 +427,9 @@ def test_features_are_kept_by_content(tmp_path):
 
 
 def test_records_belong_to_one_model(tmp_path):
-    record = TrainingRecord("x.midfea", datetime.now(), settings=TrainingSettings(neurons=3), ids=("a",))
+    record = TrainingRecord(
+        "x.midfea", datetime.now(), settings=TrainingSettings(neurons=3), ids=("a" * 20,)
+    )
     record.write(tmp_path, "a" * 20)
     assert TrainingRecord.read(tmp_path, "a" * 20) == record
     assert TrainingRecord.read(tmp_path, "b" * 20) is None

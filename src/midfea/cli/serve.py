@@ -19,6 +19,9 @@ def serve(
         str, typer.Option(help="Address to listen on. Others than this machine's need a token.")
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port to listen on; 0 takes a free one.", min=0)] = 8765,
+    token: Annotated[
+        bool, typer.Option("--token", help="Ask for a token on this machine too: it has other users.")
+    ] = False,
 ) -> None:
     """Teach a classifier in the browser: images by class, training, predictions and why.
 
@@ -36,4 +39,4 @@ def serve(
         if (error.name or "").split(".")[0] not in ("fastapi", "starlette", "uvicorn", "pydantic"):
             raise
         raise ImportError("the teach page needs more: pip install 'midfea[web]'") from None
-    run(workspace, host, port, model)
+    run(workspace, host, port, model, token)

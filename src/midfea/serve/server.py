@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import platform
 import secrets
+import signal
 import socket
+import sys
+import threading
+from functools import partial
 from pathlib import Path
 
 import python_multipart  # noqa: F401 - missing, it would be named only at the first upload
@@ -13,43 +18,68 @@ import uvicorn
 
 from midfea.serve.api.app import ROUTERS, create_app
 from midfea.serve.api.current import CurrentModel
+from midfea.serve.api.failures import Unfailing
 from midfea.serve.api.guard import Guard, in_brackets
 from midfea.serve.api.transfer import MODEL_FILE
+from midfea.serve.connection import TimedConnection
+from midfea.serve.settings import DEFAULTS, ServeSettings
 from midfea.serve.store.files import file_id
 from midfea.serve.store.workspace import Workspace
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of malloc.h
 LARGE_BLOCK_BYTES = 128 * 1024
+END_SECONDS = 2.0  # for threads that are at work when the server ends
 
 
-def run(folder: Path, host: str, port: int, model: Path | None = None) -> None:
-    """Serve a workspace until Ctrl-C; the address is printed when it can be opened."""
+def run(
+    folder: Path,
+    host: str,
+    port: int,
+    model: Path | None = None,
+    with_token: bool = False,
+    settings: ServeSettings = DEFAULTS,
+) -> None:
+    """Serve a workspace until Ctrl-C or SIGTERM; the address is printed when it can be opened."""
     _give_back_large_blocks()
+    signal.signal(signal.SIGTERM, _end)  # uvicorn ends its work first, then this has its turn
     listening = _listen(host, port)
     port = listening.getsockname()[1]
-    token = None if host in LOOPBACK else secrets.token_urlsafe(16)
+    token = secrets.token_urlsafe(16) if with_token or host not in LOOPBACK else None
     workspace = Workspace(folder)
-    workspace.thumbnails.sweep()
-    current = CurrentModel(workspace)
-    if model is not None:
-        _open(current, model)
-    app = Guard(create_app(workspace, current), ROUTERS, host, port, token)
-    config = uvicorn.Config(
+    try:
+        workspace.sweep()
+        current = CurrentModel(workspace, settings.trial_seconds)
+        if model is not None:
+            _open(current, model)
+        guard = Guard(create_app(workspace, current), ROUTERS, host, port, token, settings)
+        name = in_brackets(host if host not in ("0.0.0.0", "::") else socket.gethostname())
+        print(f"Workspace: {workspace.root}")
+        print(f"Open http://{name}:{port}/{f'?token={token}' if token else ''}", flush=True)
+        uvicorn.Server(_config(Unfailing(guard), settings)).run([listening])
+    finally:
+        workspace.close()
+
+
+def _config(app: Unfailing, settings: ServeSettings) -> uvicorn.Config:
+    return uvicorn.Config(
         app,
+        http=partial(TimedConnection, settings=settings),
+        ws="none",
         log_level="warning",
         access_log=False,
         server_header=False,
         proxy_headers=False,
         timeout_graceful_shutdown=3,
     )
-    name = in_brackets(host if host not in ("0.0.0.0", "::") else socket.gethostname())
-    print(f"Workspace: {workspace.root}")
-    print(f"Open http://{name}:{port}/{f'?token={token}' if token else ''}", flush=True)
-    try:
-        uvicorn.Server(config).run([listening])
-    finally:
-        workspace.close()
+
+
+def _end(*_: object) -> None:
+    """End with status 0, also if a thread is still at work: nothing that it does is accepted yet."""
+    late = threading.Timer(END_SECONDS, os._exit, (0,))
+    late.daemon = True
+    late.start()
+    sys.exit(0)
 
 
 def _open(current: CurrentModel, path: Path) -> None:

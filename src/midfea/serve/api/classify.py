@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from functools import partial
 from typing import Annotated, Any
 
@@ -13,15 +14,16 @@ from numpy.typing import NDArray
 
 from midfea.evidence import Explanation, Word
 from midfea.explain.content import active_neurons, sum_of_parts, word_image
+from midfea.learning.extractor import FeatureExtractor
 from midfea.pictures.images import Images
 from midfea.pictures.mosaic import data_uri
 from midfea.pictures.picture import Picture
 from midfea.pictures.reading import ImageError
 from midfea.serve.api.body import MEGABYTE, form_body
 from midfea.serve.api.current import LoadedModel
-from midfea.serve.api.services import Services, ServicesDep
+from midfea.serve.api.services import AddressDep, Services, ServicesDep
 from midfea.serve.errors import Missing, Refused
-from midfea.serve.store.decoding import decode_pixels
+from midfea.serve.store.decoding import open_pixels
 from midfea.serve.store.workspace import Workspace
 from midfea.serve.training.features import KeptFeatures
 from midfea.view.colours import overlay, stage_drawings
@@ -39,42 +41,59 @@ Answer = Callable[[LoadedModel, Picture], Json]
 @router.post("/api/classify")
 @IMAGE
 async def classify(
-    services: ServicesDep, file: ImageFile = None, id: str | None = None, explain: bool = False
+    services: ServicesDep,
+    address: AddressDep,
+    file: ImageFile = None,
+    id: str | None = None,
+    explain: bool = False,
 ) -> Json:
     """What the model predicts for an image that is sent, or for one of the workspace."""
     answer = partial(_prediction, explain=explain)
-    return await services.run("answer", _answer, services, file, id, answer)
+    return await _answer(services, address, file, id, answer)
 
 
 @router.post("/api/explain")
 @IMAGE
 async def explain(
     services: ServicesDep,
+    address: AddressDep,
     file: ImageFile = None,
     id: str | None = None,
     label: Annotated[str | None, Query(alias="class")] = None,
 ) -> Json:
     """Evidence, words, neurons, stages and similar images for a class, or for the predicted one."""
     answer = partial(_explanation, services.workspace, label)
-    return await services.run("answer", _answer, services, file, id, answer)
+    return await _answer(services, address, file, id, answer)
 
 
-def _answer(services: Services, file: UploadFile | None, id: str | None, answer: Answer) -> Json:
+async def _answer(
+    services: Services, address: str, file: UploadFile | None, id: str | None, answer: Answer
+) -> Json:
     """The answer for an image of a request (which is not kept) or of the workspace."""
-    extractor, workspace = services.current.need().model.extractor_, services.workspace
-    if file is not None and id is None:
-        with workspace.incoming.receive(file.file, durable=False) as received:
-            pixels = decode_pixels(received.path)
-    elif id is not None and file is None:
-        pixels = decode_pixels(workspace.images.path(workspace.images.find(id)))
-    else:
-        raise Refused("send an image as “file”, or name one of the workspace by its id")
+    extractor = (await services.run("answer", services.current.need)).model.extractor_
+    picture, size = await services.decode(address, _picture, services.workspace, extractor, file, id)
+    work = partial(services.current.use, lambda loaded: answer(loaded, picture))
     try:
-        image = extractor.pictures(Images([pixels]))[0]
-        values = services.current.use(lambda loaded: answer(loaded, image))
-    except ImageError as error:  # too small for this model
+        return await services.run("answer", work) | size
+    except ImageError as error:  # too small for a model that came meanwhile
         raise Refused(str(error)) from None
-    return values | {"width": pixels.shape[1], "height": pixels.shape[0]}
+
+
+def _picture(
+    workspace: Workspace, extractor: FeatureExtractor, file: UploadFile | None, id: str | None
+) -> tuple[Picture, Json]:
+    """The image as the model sees it, and its own size."""
+    with ExitStack() as stack:
+        if file is not None and id is None:
+            received = workspace.incoming.receive(file.file, durable=False)
+            path = stack.enter_context(received).path
+        elif id is not None and file is None:
+            path = workspace.images.path(workspace.images.find(id))
+        else:
+            raise Refused("send an image as “file”, or name one of the workspace by its id")
+        pixels = stack.enter_context(open_pixels(path))
+        size = {"width": pixels.shape[1], "height": pixels.shape[0]}
+        return extractor.pictures(Images([pixels]))[0], size
 
 
 def _prediction(loaded: LoadedModel, image: Picture, explain: bool) -> Json:

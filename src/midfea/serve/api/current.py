@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from datetime import datetime
 from typing import IO, NamedTuple, TypeVar
 
@@ -12,13 +13,15 @@ import numpy as np
 
 from midfea.estimators.classifier import MidFeaClassifier
 from midfea.learning.validation import Validation
-from midfea.model_file import ModelFileError
+from midfea.pictures.limits import ImageError
 from midfea.serve.errors import Clash, Refused
+from midfea.serve.settings import DEFAULTS
 from midfea.serve.store.files import Signature, file_id
 from midfea.serve.store.model_file import load_classifier
 from midfea.serve.store.names import file_name
 from midfea.serve.store.workspace import Workspace
 from midfea.serve.training.record import TrainingRecord
+from midfea.serve.training.trial import try_model
 
 NO_MODEL = "there is no model yet: train one, or open one"
 T = TypeVar("T")
@@ -48,8 +51,8 @@ class ModelState(NamedTuple):
 class CurrentModel:
     """One model in memory at a time; it answers one question at a time."""
 
-    def __init__(self, workspace: Workspace) -> None:
-        self.workspace = workspace
+    def __init__(self, workspace: Workspace, trial_seconds: float = DEFAULTS.trial_seconds) -> None:
+        self.workspace, self._trial_seconds = workspace, trial_seconds
         self.loader = ThreadPoolExecutor(1, "midfea-load")  # all loads, one after the other
         self._mutex, self._using = threading.Lock(), threading.Lock()
         self._signature: Signature | None = None
@@ -87,15 +90,18 @@ class CurrentModel:
             return work(loaded)
 
     def open(self, name: str, stream: IO[bytes], max_bytes: int) -> LoadedModel:
-        """Replace the model by a file from elsewhere; `Refused` with the reason if it holds none."""
+        """Replace the model by a file from elsewhere.
+
+        `Refused` with the reason if it holds no model, or one that fails a trial in a process of its
+        own: then the model of before stays.
+        """
         name = file_name(name)
         with self.workspace.incoming.receive(stream, max_bytes) as received:
             try:
-                load_classifier(received.path)
-            except (ModelFileError, OSError) as error:
-                reason = str(error).removeprefix(f"{received.path}: ")
+                try_model(received.path, self._trial_seconds)
+            except Refused as error:
                 raise Refused(
-                    f"{reason}. Choose a file that midfea wrote, such as model.midfea"
+                    f"{error}. Choose a file that midfea wrote, such as model.midfea"
                 ) from None
             folder = self.workspace.results_folder
             if TrainingRecord.read(folder, received.id) is None:
@@ -105,30 +111,39 @@ class CurrentModel:
 
     def warm_up(self) -> None:
         """Explain one image: the first one compiles and reads a lot, and nobody should wait for that."""
-        try:
-            noise = np.random.RandomState(0).randint(0, 255, (64, 64)).astype(np.uint8)
+        noise = np.random.RandomState(0).randint(0, 255, (64, 64)).astype(np.uint8)
+        with suppress(Refused, ImageError):  # there is no model, or it needs larger images
             self.use(lambda loaded: loaded.model.explain(noise))
-        except Refused:
-            pass
 
     def _read(self, exists: bool) -> ModelState:
-        path, before = self.workspace.model_file.path, self._state
-        if not exists:
-            self._state = ModelState(None)
-        else:
-            try:
-                model, id = load_classifier(path), file_id(path)
-                model.n_jobs = 1
-                record = TrainingRecord.read(self.workspace.results_folder, id)
-                if record is None:  # put there by hand, or by the command
-                    changed = datetime.fromtimestamp(path.stat().st_mtime).astimezone()
-                    record = TrainingRecord(path.name, changed, opened=True)
-                self._state = ModelState(LoadedModel(model, id, record))
-            except (ModelFileError, OSError) as error:
-                self._state = ModelState(None, f"the model cannot be read: {error}")
+        before = self._state
+        try:
+            self._state = ModelState(self._loaded() if exists else None)
+        except Exception as error:  # whatever a file can be made to do: the page says it, and goes on
+            reason = str(error) or type(error).__name__
+            self._state = ModelState(None, f"the model cannot be read: {reason}")
         if self._state != before:
             self.workspace.images.touch()
         return self._state
+
+    def _loaded(self) -> LoadedModel:
+        path = self.workspace.model_file.path
+        id = file_id(path)
+        record = TrainingRecord.read(self.workspace.results_folder, id)
+        if record is None:  # put there by hand, or by the command
+            try_model(path, self._trial_seconds)
+        model = load_classifier(path)
+        model.n_jobs = 1
+        if record is None or not _fits(record, model):
+            changed = datetime.fromtimestamp(path.stat().st_mtime).astimezone()
+            record = TrainingRecord(path.name, changed, opened=True)
+        return LoadedModel(model, id, record)
+
+
+def _fits(record: TrainingRecord, model: MidFeaClassifier) -> bool:
+    """Whether the record names every image that the model's validation speaks of."""
+    indices = model.validation_.indices
+    return record.opened or not len(indices) or int(indices.max()) < len(record.ids)
 
 
 def needs_record(loaded: LoadedModel) -> TrainingRecord:

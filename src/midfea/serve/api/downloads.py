@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from fastapi.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
 
 from midfea.serve.api.current import CurrentModel, needs_record
 from midfea.serve.errors import Clash, Refused
@@ -27,17 +28,19 @@ from midfea.serve.store.workspace import Workspace
 CHUNK_BYTES = 1 << 20
 
 
-def file_response(path: Path, media_type: str) -> StreamingResponse:
+class FileResponse(StreamingResponse):
     """A file as it is now, whatever replaces it while it is sent."""
-    file = path.open("rb")
 
-    def chunks() -> Iterator[bytes]:
-        with file:
-            while chunk := file.read(CHUNK_BYTES):
-                yield chunk
+    def __init__(self, path: Path, media_type: str) -> None:
+        self._file = path.open("rb")
+        size = os.fstat(self._file.fileno()).st_size
+        chunks = iter(lambda: self._file.read(CHUNK_BYTES), b"")
+        super().__init__(chunks, media_type=media_type, headers={"content-length": str(size)})
 
-    size = os.fstat(file.fileno()).st_size
-    return StreamingResponse(chunks(), media_type=media_type, headers={"content-length": str(size)})
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send it; it is closed also if the client has gone."""
+        with self._file:
+            await super().__call__(scope, receive, send)
 
 
 class _Pipe(io.RawIOBase):

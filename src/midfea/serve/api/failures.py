@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import errno
+import traceback
 from typing import Any
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from midfea.serve.errors import Clash, Missing, Refused
 
@@ -29,10 +31,39 @@ def answer_failures(app: FastAPI) -> None:
     """Let the application answer failures in this form."""
 
     async def answer(_: Any, error: Exception) -> JSONResponse:
-        return failure(*_status_and_message(error))
+        status, message = _status_and_message(error)
+        if status == 500 and isinstance(error, OSError):  # others go on to `Unfailing`
+            traceback.print_exception(error)
+        return failure(status, message)
 
     for kind in (Refused, HTTPException, RequestValidationError, OSError, Exception):
         app.add_exception_handler(kind, answer)
+
+
+class Unfailing:
+    """ASGI middleware around all others: whatever goes wrong is told, and noted once on stderr."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let the application answer, or say that it could not."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        answered = False
+
+        async def sending(message: Message) -> None:
+            nonlocal answered
+            answered = True
+            await send(message)
+
+        try:
+            await self.app(scope, receive, sending)
+        except Exception as error:
+            traceback.print_exception(error)
+            if not answered:
+                await failure(*_status_and_message(error))(scope, receive, send)
 
 
 def _status_and_message(error: Any) -> tuple[int, str]:

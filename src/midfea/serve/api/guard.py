@@ -2,34 +2,33 @@
 
 A page of another website can send requests to this server through the user's browser, and another
 website's name can be made to point here (DNS rebinding). So the Host must be ours, the Origin must equal
-the Host, and a token is needed where other machines can connect. Bodies are measured while they arrive,
-by the rules that the routes declare (`body.py`).
+the Host, and a token is needed where other machines can connect. Bodies are measured and timed while
+they arrive (`arriving.py`), by the rules that the routes declare (`body.py`).
 """
 
 from __future__ import annotations
 
-import asyncio
 import hmac
 import ipaddress
 import socket
-import time
 from collections.abc import Iterable
 from contextlib import nullcontext
 from http.cookies import CookieError, SimpleCookie
-from urllib.parse import parse_qs, urlencode, urlsplit
+from urllib.parse import parse_qs, quote, urlencode
 
 from fastapi import APIRouter
 from fastapi.responses import Response
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from midfea.serve.api.arriving import Arriving
 from midfea.serve.api.body import JSON_BODY, MEGABYTE, BodyRule, body_rule
 from midfea.serve.api.failures import failure
+from midfea.serve.api.places import Places
+from midfea.serve.settings import ServeSettings
 
 SMALL_BODY_BYTES = MEGABYTE
-N_LARGE_BODIES = 8  # at once; others wait unread, so that many do not fill the memory
-# A browser shows an answer only after it has sent the whole body, so a refused body is read up to here.
-MAX_DRAINED_BYTES, MAX_DRAIN_SECONDS = 4000 * MEGABYTE, 60.0
+MAX_PORT_DIGITS = 5
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 HEADERS = {
     "content-security-policy": (
@@ -51,10 +50,18 @@ class Guard:
     """
 
     def __init__(
-        self, app: ASGIApp, routers: Iterable[APIRouter], host: str, port: int, token: str | None
+        self,
+        app: ASGIApp,
+        routers: Iterable[APIRouter],
+        host: str,
+        port: int,
+        token: str | None,
+        settings: ServeSettings,
     ) -> None:
         self.app, self.routers, self.host, self.port, self.token = app, routers, host, port, token
-        self._large_bodies = asyncio.Semaphore(N_LARGE_BODIES)
+        self.settings, self._large_bodies = settings, Places(settings.n_large_bodies)
+        own = socket.gethostname().lower()  # listening everywhere: by number, or by its own name
+        self._own_names = (own, f"{own}.local", socket.getfqdn().lower())
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Refuse the request, or pass it on with the size of its body counted."""
@@ -72,30 +79,32 @@ class Guard:
         if self.token is not None and not self._has_token(request):
             await self._ask_for_token(scope)(scope, receive, send)
             return
+        arriving = Arriving(scope, receive, send, self.settings)
+        await self._pass_on(scope, request, arriving)
+        await arriving.answer_refusal()
+
+    async def _pass_on(self, scope: Scope, request: Headers, arriving: Arriving) -> None:
+        """Let the application answer, unless the body is not what its route declares."""
         rule = body_rule(self.routers, scope["method"], scope["path"])
         wrong_type = _wrong_type(rule, scope, request)
         if wrong_type is not None:
-            await _drain(receive)
-            await failure(415, wrong_type)(scope, receive, send)
+            arriving.refusal = 415, wrong_type
             return
         # A form route without a form has no body, or is asked for by a method that needs none.
         is_form = request.get("content-type", "").startswith("multipart/")
-        limit = rule.max_bytes if is_form else JSON_BODY.max_bytes
-        sent = request.get("content-length", "0")
-        length = int(sent) if sent.isdecimal() else 0
-        body = _Body(scope, receive, send, limit)
-        if length > limit:
-            await body.refuse()
+        arriving.max_bytes = rule.max_bytes if is_form else JSON_BODY.max_bytes
+        length = int(request.get("content-length", "0"))
+        if length > arriving.max_bytes:
+            arriving.refuse_size()
             return
-        small = limit == JSON_BODY.max_bytes or 0 < length <= SMALL_BODY_BYTES
+        small = arriving.max_bytes == JSON_BODY.max_bytes or 0 < length <= SMALL_BODY_BYTES
+        address = (scope.get("client") or ("",))[0]
         try:
-            async with nullcontext() if small else self._large_bodies:
-                await self.app(scope, body.receive, body.send)
+            async with nullcontext() if small else self._large_bodies.take(address):
+                await self.app(scope, arriving.receive, arriving.send)
         except Exception:
-            if not body.too_large:
+            if arriving.refusal is None:
                 raise
-        if body.too_large:
-            await body.refuse()
 
     def _foreign(self, scope: Scope, request: Headers) -> str | None:
         """Why a request does not come from the page itself; None if it does."""
@@ -105,10 +114,11 @@ class Guard:
                 f"this server does not answer to the name {host[:100]!r}: open it by the address that "
                 "midfea serve printed"
             )
-        origin = request.get("origin")
-        other_origin = origin is not None and urlsplit(origin)[:2] != ("http", host.lower())
+        own = f"http://{host.lower()}"
+        other_origin = request.get("origin", own) != own
         other_site = request.get("sec-fetch-site", "none") not in ("none", "same-origin")
-        visit = request.get("sec-fetch-mode") == "navigate" and scope["method"] == "GET"
+        is_page = scope["method"] == "GET" and scope["path"] == "/"
+        visit = is_page and request.get("sec-fetch-mode") == "navigate"
         if other_origin or (other_site and not visit):
             return "a page of another website must not use this server: open it by its own address"
         return None
@@ -117,14 +127,13 @@ class Guard:
         name, _, port = host.lower().rpartition(":")
         if not port.isdecimal() or not name:  # a browser leaves out port 80
             name, port = host.lower(), "80"
-        if int(port) != self.port:
+        if len(port) > MAX_PORT_DIGITS or int(port) != self.port:
             return False
         if name in LOOPBACK or name == in_brackets(self.host.lower()):
             return True
         if self.host not in ("0.0.0.0", "::"):
             return False
-        own = socket.gethostname().lower()  # listening everywhere: by number, or by its own name
-        return _is_address(name.strip("[]")) or name in (own, f"{own}.local", socket.getfqdn().lower())
+        return _is_address(name.strip("[]")) or name in self._own_names
 
     # -- token ------------------------------------------------------------------------------------
 
@@ -152,42 +161,10 @@ class Guard:
         if scope["method"] != "GET" or not self._is_token(sent):
             return failure(401, "a token is needed: open the whole address that midfea serve printed")
         rest = urlencode(query, doseq=True)
-        target = "/" + scope["path"].lstrip("/") + (f"?{rest}" if rest else "")
+        # Quoted, and with one slash: a browser takes //, /\\ and /TAB/ for the name of another website.
+        location = "/" + quote(scope["path"].lstrip("/")) + (f"?{rest}" if rest else "")
         cookie = f"{self._cookie}={self.token}; HttpOnly; SameSite=Strict; Path=/; Max-Age=31536000"
-        location = target.encode("ascii", "ignore").decode()
         return Response(status_code=303, headers={"location": location, "set-cookie": cookie})
-
-
-class _Body:
-    """The body as it arrives, counted; beyond the limit it ends, and the request is refused."""
-
-    def __init__(self, scope: Scope, receive: Receive, send: Send, limit: int) -> None:
-        self._scope, self._receive, self._send, self.limit = scope, receive, send, limit
-        self.too_large, self._size, self._answered = False, 0, False
-
-    async def receive(self) -> Message:
-        """The next part."""
-        message = await self._receive()
-        self._size += len(message.get("body", b""))
-        if self._size > self.limit:
-            self.too_large = True
-            return {"type": "http.disconnect"}
-        return message
-
-    async def send(self, message: Message) -> None:
-        """The app's answer, unless the app has seen half a body only."""
-        if not self.too_large:
-            self._answered = True
-            await self._send(message)
-
-    async def refuse(self) -> None:
-        """Read the rest, and say why it is refused."""
-        if self._answered:
-            return
-        await _drain(self._receive)
-        size = f"{self.limit // MEGABYTE} MB" if self.limit >= MEGABYTE else f"{self.limit // 1000} kB"
-        answer = failure(413, f"too much at once: at most {size} in one request")
-        await answer(self._scope, self._receive, self._send)
 
 
 def _wrong_type(rule: BodyRule, scope: Scope, request: Headers) -> str | None:
@@ -214,16 +191,6 @@ def _is_address(text: str) -> bool:
 def in_brackets(host: str) -> str:
     """A host as it stands in an address: numbers of IPv6 have colons of their own."""
     return f"[{host}]" if ":" in host else host
-
-
-async def _drain(receive: Receive) -> None:
-    """Read the rest of a body and forget it."""
-    size, end = 0, time.monotonic() + MAX_DRAIN_SECONDS
-    while size < MAX_DRAINED_BYTES and time.monotonic() < end:
-        message = await receive()
-        size += len(message.get("body", b""))
-        if message["type"] != "http.request" or not message.get("more_body"):
-            return
 
 
 def _with_headers(send: Send) -> Send:

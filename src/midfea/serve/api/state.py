@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from fastapi import APIRouter
+from fastapi.responses import JSONResponse
 
 from midfea.pictures import formats
 from midfea.pictures.limits import ImageLimits
@@ -41,12 +42,19 @@ def _state(services: Services) -> Json:
     job = services.trainer.progress  # before the model: when the job is done, the model is the new one
     job_json = None if job is None else job.json()
     loaded, problem, loading = services.current.state(LOAD_PATIENCE_SECONDS)
+    model = None
+    try:
+        if loaded is not None:
+            model = _model_json(loaded, workspace.images.digest())
+            JSONResponse(model)  # a class may have a name that cannot be sent
+    except Exception as error:  # whatever a file can be made to do: the rest of the page goes on
+        model, problem = None, f"the model cannot be shown: {error!r:.200}"
     classes = workspace.images.classes()
     return {
         "version": workspace.images.version,
         "classes": [count._asdict() for count in classes],
         "images": sum(count.images for count in classes),
-        "model": None if loaded is None else _model_json(loaded, workspace.images.digest()),
+        "model": model,
         "model_error": problem,
         "model_loading": loading,
         "job": job_json,

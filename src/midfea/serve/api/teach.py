@@ -10,8 +10,8 @@ from pydantic import BaseModel, Field
 
 from midfea.pictures.formats import media_type
 from midfea.serve.api.body import JSON_BODY, MEGABYTE, form_body
-from midfea.serve.api.downloads import file_response
-from midfea.serve.api.services import Services, ServicesDep
+from midfea.serve.api.downloads import FileResponse
+from midfea.serve.api.services import AddressDep, Services, ServicesDep
 from midfea.serve.errors import Refused
 from midfea.serve.store import names
 from midfea.serve.store.images import StoredImage
@@ -80,7 +80,10 @@ async def list_images(
 @router.post("/api/images")
 @UPLOAD
 async def add_images(
-    services: ServicesDep, label: ClassQuery, files: Annotated[list[UploadFile], File()]
+    services: ServicesDep,
+    address: AddressDep,
+    label: ClassQuery,
+    files: Annotated[list[UploadFile], File()],
 ) -> dict[str, Any]:
     """Add images to a class, which is made if it is missing. Each is accepted or refused alone."""
     names.class_name(label)  # otherwise every file would be refused for it
@@ -88,7 +91,8 @@ async def add_images(
     for file in files:
         name = file.filename or ""
         try:
-            image = await services.run("write", services.workspace.changes.add, label, name, file.file)
+            add = services.workspace.changes.add
+            image = await services.decode(address, add, label, name, file.file)
             accepted.append(image_json(image))
         except Refused as error:
             refused.append({"name": name, "error": str(error)})
@@ -118,9 +122,12 @@ async def image_file(services: ServicesDep, id: str) -> Response:
 
 
 @router.get("/api/images/{id}/thumbnail")
-async def image_thumbnail(services: ServicesDep, id: str) -> Response:
+async def image_thumbnail(services: ServicesDep, address: AddressDep, id: str) -> Response:
     """A thumbnail, WebP."""
-    content = await services.run("read", services.workspace.thumbnails.get, id)
+    thumbnails = services.workspace.thumbnails
+    content = await services.run("read", thumbnails.kept, id)
+    if content is None:
+        content = await services.decode(address, thumbnails.make, id)
     return Response(content, media_type="image/webp", headers={"cache-control": FOR_EVER})
 
 
@@ -150,4 +157,4 @@ def image_json(image: StoredImage) -> dict[str, str | int]:
 
 def _image_file(services: Services, id: str) -> Response:
     image = services.workspace.images.find(id)
-    return file_response(services.workspace.images.path(image), media_type(image.name))
+    return FileResponse(services.workspace.images.path(image), media_type(image.name))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import zipfile
-import zlib
 from pathlib import PurePosixPath
 from typing import IO, Annotated, Any, Literal
 from urllib.parse import quote
@@ -13,7 +12,7 @@ from fastapi.responses import Response, StreamingResponse
 
 from midfea.serve.api import downloads
 from midfea.serve.api.body import MEGABYTE, form_body
-from midfea.serve.api.downloads import file_response
+from midfea.serve.api.downloads import FileResponse
 from midfea.serve.api.services import Services, ServicesDep
 from midfea.serve.api.teach import image_json
 from midfea.serve.errors import Refused
@@ -25,6 +24,7 @@ router = APIRouter(tags=["take away"])
 MODEL_FILE = form_body(512 * MEGABYTE)
 ZIP_FILE = form_body(2000 * MEGABYTE)
 MAX_ENTRIES = 100_000
+MAX_LIST_BYTES = 20_000_000  # of the names and sizes of all entries
 MAX_UNPACKED_BYTES = 8_000_000_000
 MAX_EXPANSION = 100  # unpacked size / packed size: images hardly shrink, so more is an attack
 MIN_CHECKED_BYTES = 1_000_000  # smaller entries may expand by any factor
@@ -56,7 +56,7 @@ async def open_model(services: ServicesDep, file: Annotated[UploadFile, File()])
     """Replace the model by a .midfea file."""
     name = file.filename or ""
     opened = services.current.open
-    loaded = await services.run("make", opened, name, file.file, MODEL_FILE.max_bytes)
+    loaded = await services.run("open", opened, name, file.file, MODEL_FILE.max_bytes)
     return {"name": name, "classes": [str(label) for label in loaded.model.classes_]}
 
 
@@ -64,13 +64,13 @@ async def open_model(services: ServicesDep, file: Annotated[UploadFile, File()])
 @ZIP_FILE
 async def open_images(services: ServicesDep, file: Annotated[UploadFile, File()]) -> dict[str, Any]:
     """Add the images of a .zip with one folder for each class."""
-    accepted, refused = await services.run("make", _add_zip, services.workspace.changes, file.file)
+    accepted, refused = await services.run("open", _add_zip, services.workspace.changes, file.file)
     return {"accepted": [image_json(image) for image in accepted], "refused": refused}
 
 
 def _model_file(services: Services) -> Response:
     services.current.need()
-    return file_response(services.workspace.model_file.path, BINARY)
+    return FileResponse(services.workspace.model_file.path, BINARY)
 
 
 def _made_file(services: Services, kind: Literal["onnx", "report"]) -> Response:
@@ -78,7 +78,7 @@ def _made_file(services: Services, kind: Literal["onnx", "report"]) -> Response:
     path = services.workspace.incoming.new()
     try:
         downloads.make(kind, services.workspace, path)
-        return file_response(path, HTML if kind == "report" else BINARY)
+        return FileResponse(path, HTML if kind == "report" else BINARY)
     finally:
         path.unlink(missing_ok=True)
 
@@ -96,33 +96,66 @@ def _add_zip(changes: Changes, stream: IO[bytes]) -> tuple[list[StoredImage], li
     """The images of class folders, every entry checked like an upload: those accepted, those refused."""
     accepted: list[StoredImage] = []
     refused: list[dict[str, str]] = []
-    try:
-        with zipfile.ZipFile(stream) as archive:
-            entries = [entry for entry in archive.infolist() if not _is_ignored(entry)]
-            _check_sizes(entries)
-            for entry in entries:
-                try:
-                    label, name = _class_and_name(entry.filename)
-                    with archive.open(entry) as file:
-                        accepted.append(changes.add(label, name, file))
-                    continue
-                except Refused as error:
-                    reason = str(error)
-                except (zipfile.BadZipFile, zlib.error, RuntimeError, NotImplementedError, EOFError):
-                    reason = "damaged, or packed in an unknown way"
-                refused.append({"name": entry.filename[-200:], "error": reason})
-                if len(refused) >= MAX_REFUSED and not accepted:
-                    raise Refused(
-                        f"none of the first {MAX_REFUSED} files can be used ({refused[0]['error']}): "
-                        "is it the right file?"
-                    )
-    except (zipfile.BadZipFile, zipfile.LargeZipFile, EOFError):
-        raise Refused(
-            "not a ZIP file, or damaged: choose a .zip with one folder for each class"
-        ) from None
+    with _archive(stream) as archive:
+        entries = [entry for entry in archive.infolist() if not _is_ignored(entry)]
+        _check_sizes(entries)
+        for entry in entries:
+            try:
+                label, name = _class_and_name(entry.filename)
+                accepted.append(changes.add(label, name, _Entry(archive, entry)))
+                continue
+            except Refused as error:
+                refused.append({"name": entry.filename[-200:], "error": str(error)})
+            if len(refused) >= MAX_REFUSED and not accepted:
+                raise Refused(
+                    f"none of the first {MAX_REFUSED} files can be used ({refused[0]['error']}): "
+                    "is it the right file?"
+                )
     if not accepted and not refused:
         raise Refused("no images in it: a .zip with one folder of images for each class is needed")
     return accepted, refused
+
+
+class _Parts:
+    """A file that is read in parts: `zipfile` reads the list of entries at once, whatever its size."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._read = stream.read
+        self.seek, self.tell, self.seekable = stream.seek, stream.tell, stream.seekable
+
+    def read(self, n_bytes: int = -1) -> bytes:
+        """The next bytes; `Refused` for very many."""
+        if n_bytes > MAX_LIST_BYTES:
+            raise Refused(f"too many files: at most {MAX_ENTRIES:,} in one .zip")
+        return self._read(n_bytes)
+
+
+def _archive(stream: IO[bytes]) -> zipfile.ZipFile:
+    try:
+        return zipfile.ZipFile(_Parts(stream))
+    except Refused:
+        raise
+    except Exception:  # of many kinds for damaged files
+        raise Refused(
+            "not a ZIP file, or damaged: choose a .zip with one folder for each class"
+        ) from None
+
+
+class _Entry:
+    """A packed file, to be read; `Refused` for whatever goes wrong with it, also a lack of memory."""
+
+    def __init__(self, archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> None:
+        self._archive, self._entry = archive, entry
+        self._file: IO[bytes] | None = None
+
+    def read(self, n_bytes: int) -> bytes:
+        """The next bytes."""
+        try:
+            if self._file is None:
+                self._file = self._archive.open(self._entry)
+            return self._file.read(n_bytes)
+        except Exception:  # zlib, bz2, lzma and zipfile raise many kinds, OSError among them
+            raise Refused("damaged, or packed in an unknown way") from None
 
 
 def _is_ignored(entry: zipfile.ZipInfo) -> bool:

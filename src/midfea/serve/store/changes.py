@@ -12,16 +12,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO
 
 from filelock import FileLock
 
+from midfea.files import sync_folder
 from midfea.serve.errors import Clash, Missing, Refused
 from midfea.serve.store import names
 from midfea.serve.store.decoding import decode_image, name_with_ending
-from midfea.serve.store.files import FileFacts, FileIndex, signature, sync_folder
+from midfea.serve.store.files import FileFacts, FileIndex, signature
 from midfea.serve.store.images import ImageIndex, StoredImage
-from midfea.serve.store.incoming import Incoming
+from midfea.serve.store.incoming import Incoming, Readable
 from midfea.serve.store.thumbnails import Thumbnails
 
 POLL_SECONDS = 0.01  # while another process holds the lock
@@ -91,7 +91,7 @@ class Changes:
 
     # -- images -----------------------------------------------------------------------------------
 
-    def add(self, label: str, name: str, stream: IO[bytes]) -> StoredImage:
+    def add(self, label: str, name: str, stream: Readable) -> StoredImage:
         """Add an image to a class, which is made if it is missing; `Refused` with the reason if not.
 
         When this returns the image is safe: it survives the end of the process and of the machine.
@@ -184,8 +184,10 @@ class Changes:
         try:
             folder.mkdir()
         except FileExistsError:
-            if not folder.is_dir():
-                raise Refused(f"{names.quoted(name)} is a file in the images' folder: move it") from None
+            if folder.is_symlink() or not folder.is_dir():
+                raise Refused(
+                    f"{names.quoted(name)} is a file or a link in the images' folder: move it"
+                ) from None
         else:
             sync_folder(self._images.folder)
         self._images.note_class(name)

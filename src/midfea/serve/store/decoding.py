@@ -42,11 +42,12 @@ class DecodedImage(NamedTuple):
     thumbnail: bytes
 
 
-def decode_pixels(path: Path) -> NDArray[Any]:
-    """The pixels of an image file; `Refused` with the reason if it cannot be used."""
+@contextmanager
+def open_pixels(path: Path) -> Iterator[NDArray[Any]]:
+    """The pixels of an image file for the time of this context; `Refused` if it cannot be used."""
     read_header(path)
-    with _refusing(path):
-        return reading.read_image(path)
+    with _refusing(path), reading.open_image(path) as pixels:
+        yield pixels
 
 
 def decode_image(path: Path) -> DecodedImage:

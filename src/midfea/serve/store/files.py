@@ -8,18 +8,23 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
+import re
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from midfea.files import open_regular
 from midfea.pictures.formats import has_image_ending
 from midfea.serve.errors import Refused
 from midfea.serve.store.decoding import read_header
 
 Signature = tuple[int, int, int]
 ID_DIGITS = 20  # hexadecimal digits of the SHA-256 of a file's bytes
+ID_PATTERN = f"^[0-9a-f]{{{ID_DIGITS}}}$"
+MAX_JSON_BYTES = 500_000_000  # of a file that the workspace keeps for itself
 
 
 class FileFacts(NamedTuple):
@@ -41,6 +46,30 @@ def file_id(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()[:ID_DIGITS]
 
 
+def is_id(text: Any) -> bool:
+    """Whether this can be an id. Ids become names of files, so nothing else may pass for one."""
+    return isinstance(text, str) and re.fullmatch(ID_PATTERN, text) is not None
+
+
+def read_json(path: Path) -> Any:
+    """The content of a JSON file; OSError or ValueError if it is none, or could harm."""
+    with open_regular(path) as file:
+        content = file.read(MAX_JSON_BYTES + 1)
+    if len(content) > MAX_JSON_BYTES:
+        raise ValueError(f"{path}: too large")
+    try:
+        return json.loads(content, parse_float=_finite, parse_constant=_finite)
+    except RecursionError:
+        raise ValueError(f"{path}: too many brackets") from None
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text[:20]} is no finite number")
+    return number
+
+
 class FileIndex:
     """Facts of files by their signatures."""
 
@@ -48,9 +77,12 @@ class FileIndex:
         self.path = path
         self._facts: dict[Signature, FileFacts] = {}
         try:
-            for *key, id, width, height in json.loads(path.read_text()):
-                self._facts[(key[0], key[1], key[2])] = FileFacts(id, width, height)
-        except (OSError, ValueError, TypeError, IndexError):
+            for inode, size, changed_ns, id, width, height in read_json(path):
+                numbers = (inode, size, changed_ns, width, height)
+                if not (id == "" or is_id(id)) or not all(type(each) is int for each in numbers):
+                    raise ValueError(f"{path}: not written by midfea")
+                self._facts[(inode, size, changed_ns)] = FileFacts(id, width, height)
+        except (OSError, ValueError, TypeError):
             self._facts = {}  # lost or of another version: the files are read again
 
     def save(self, temporary: Path) -> None:
@@ -83,14 +115,14 @@ class FileIndex:
 
 
 def image_files(folder: Path) -> Iterator[tuple[str, os.stat_result]]:
-    """The files of a folder that are named as images."""
+    """The files of a folder that are named as images. Links are left out: they may lead anywhere."""
     try:
         with os.scandir(folder) as entries:
             for entry in entries:
                 if entry.name.startswith(".") or not has_image_ending(entry.name):
                     continue
                 with suppress(OSError):  # removed meanwhile
-                    if _is_text(entry.name) and entry.is_file():
+                    if _is_text(entry.name) and entry.is_file(follow_symlinks=False):
                         yield entry.name, entry.stat()
     except (FileNotFoundError, NotADirectoryError):
         return
@@ -99,22 +131,10 @@ def image_files(folder: Path) -> Iterator[tuple[str, os.stat_result]]:
 def class_folders(folder: Path) -> list[Path]:
     """One folder for each class."""
     try:
-        folders = [path for path in folder.iterdir() if path.is_dir()]
+        folders = [path for path in folder.iterdir() if path.is_dir() and not path.is_symlink()]
     except FileNotFoundError:
         return []
     return [path for path in folders if not path.name.startswith(".") and _is_text(path.name)]
-
-
-def sync_folder(folder: Path) -> None:
-    """Make renames in a folder survive a failure of the machine."""
-    try:
-        handle = os.open(folder, os.O_RDONLY)
-    except OSError:  # the folder is gone, or cannot be opened here (Windows)
-        return
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def _is_text(name: str) -> bool:

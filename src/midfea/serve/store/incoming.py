@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import NamedTuple, Protocol
 
 from filelock import FileLock
 
@@ -18,6 +18,13 @@ from midfea.serve.store.decoding import MAX_FILE_BYTES
 from midfea.serve.store.files import ID_DIGITS
 
 CHUNK_BYTES = 1 << 20
+
+
+class Readable(Protocol):
+    """A file as far as it is needed here."""
+
+    def read(self, n_bytes: int, /) -> bytes:
+        """At most so many bytes, the next ones."""
 
 
 class Received(NamedTuple):
@@ -56,7 +63,7 @@ class Incoming:
 
     @contextmanager
     def receive(
-        self, stream: IO[bytes], max_bytes: int = MAX_FILE_BYTES, durable: bool = True
+        self, stream: Readable, max_bytes: int = MAX_FILE_BYTES, durable: bool = True
     ) -> Iterator[Received]:
         """The stream as a file, synced to the disk if `durable`; removed at the end unless moved."""
         path, content, size = self.new(), hashlib.sha256(), 0

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import stat
 from pathlib import Path
 
 from midfea.estimators.classifier import MidFeaClassifier
 from midfea.estimators.saved import load
+from midfea.files import sync_folder
 from midfea.model_file import ModelFileError
 from midfea.serve.store.changes import WriteLock
-from midfea.serve.store.files import Signature, signature, sync_folder
+from midfea.serve.store.files import Signature, signature
 
 
 class ModelFile:
@@ -19,11 +21,12 @@ class ModelFile:
         self.path, self._lock = path, lock
 
     def signature(self) -> Signature | None:
-        """Changes whenever the file does; None if there is none."""
+        """Changes whenever the file does; None if there is no regular file."""
         try:
-            return signature(self.path.stat())
+            status = self.path.stat()
         except OSError:
             return None
+        return signature(status) if stat.S_ISREG(status.st_mode) else None
 
     def replace(self, file: Path) -> None:
         """Make a complete file the model, in one step."""

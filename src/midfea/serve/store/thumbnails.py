@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from midfea.serve.errors import Missing
 from midfea.serve.store.decoding import decode_image
+from midfea.serve.store.files import is_id
 from midfea.serve.store.images import ImageIndex
 from midfea.serve.store.incoming import Incoming
 
@@ -18,16 +20,26 @@ class Thumbnails:
 
     def file(self, id: str) -> Path:
         """Where the thumbnail of an image lies once it has been made."""
+        if not is_id(id):
+            raise Missing("there is no such image in the workspace: it was removed, or never there")
         return self.folder / id[:2] / f"{id}.webp"
 
     def get(self, id: str) -> bytes:
         """The thumbnail of an image, as a WebP file."""
+        return self.kept(id) or self.make(id)
+
+    def kept(self, id: str) -> bytes | None:
+        """The thumbnail that was made before, or None."""
         try:
             return self.file(id).read_bytes()
         except FileNotFoundError:
-            made = decode_image(self._images.path(self._images.find(id))).thumbnail
-            self.write(id, made)
-            return made
+            return None
+
+    def make(self, id: str) -> bytes:
+        """The thumbnail of an image, made anew."""
+        made = decode_image(self._images.path(self._images.find(id))).thumbnail
+        self.write(id, made)
+        return made
 
     def write(self, id: str, content: bytes) -> None:
         """Keep the thumbnail of an image."""

@@ -8,8 +8,12 @@ model.midfea             the model
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
+from filelock import FileLock, Timeout
+
+from midfea.files import ENDING
 from midfea.serve.store.changes import Changes, WriteLock
 from midfea.serve.store.files import FileIndex
 from midfea.serve.store.folder_watch import FolderWatch
@@ -34,9 +38,11 @@ class Workspace:
         hidden = self.root / ".midfea"
         for folder in (self.root / "images", hidden):
             folder.mkdir(parents=True, exist_ok=True)
+        _check_links(self.root / "images", hidden)
         self.features_folder, self.results_folder = hidden / "features", hidden / "results"
         self.training_lock = hidden / "training.lock"
         lock = WriteLock(hidden / "lock")
+        self._lock = lock
         with lock():
             Incoming.sweep(hidden / "incoming")
             self.incoming = Incoming(hidden / "incoming")
@@ -48,7 +54,25 @@ class Workspace:
         self.model_file = ModelFile(self.root / "model.midfea", lock)
         self.watch.refresh(closely=True)
 
+    def sweep(self) -> None:
+        """Remove thumbnails of images that are gone, and what killed processes left unfinished."""
+        self.thumbnails.sweep()
+        with suppress(Timeout), FileLock(self.training_lock, blocking=False):  # else it is being written
+            for folder in (self.features_folder, self.results_folder):
+                for file in folder.rglob(f"*{ENDING}"):
+                    file.unlink(missing_ok=True)
+
     def close(self) -> None:
-        """Keep what is known of the files for the next start."""
+        """Keep what is known of the files for the next start, and leave nothing unfinished."""
         self.watch.save()
         self.incoming.close()
+        with self._lock():
+            Incoming.sweep(self.incoming.folder.parent)  # of a training that was ended
+
+
+def _check_links(images: Path, hidden: Path) -> None:
+    """ValueError for a link where the workspace writes or removes: that would happen elsewhere."""
+    inside = (Path(at, name) for at, *names in os.walk(hidden) for each in names for name in each)
+    for path in (images, hidden, *inside):
+        if path.is_symlink():
+            raise ValueError(f"{path} is a link, which could lead anywhere: remove it, and start again")

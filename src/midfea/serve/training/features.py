@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import load_file, save_file
 
-from midfea.files import replacing
+from midfea.files import open_regular, replacing
 from midfea.serve.store.files import ID_DIGITS
 
 ROWS_PER_READ = 256
@@ -37,12 +37,8 @@ class KeptFeatures:
         self.folder = folder / chain
         self.places: dict[str, Place] = {}
         for file in sorted(self.folder.glob("*.safetensors")):
-            try:
-                with safe_open(file, framework="numpy") as arrays:
-                    ids, pixels = (_unpacked(arrays.get_tensor(key)) for key in ("ids", "pixels"))
-            except (OSError, SafetensorError):
-                continue  # they are computed again
-            self._note(file, ids, pixels)
+            if (read := _read_ids(file)) is not None:
+                self._note(file, *read)
 
     def _note(self, file: Path, ids: Sequence[str], pixels: Sequence[str]) -> None:
         for row, (id, content) in enumerate(zip(ids, pixels, strict=True)):
@@ -51,7 +47,8 @@ class KeptFeatures:
     def add(self, ids: Sequence[str], pixels: Sequence[str], features: NDArray[np.float32]) -> None:
         """Keep the features of new images."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        file = self.folder / f"{len(list(self.folder.iterdir())):06}.safetensors"
+        numbers = [int(f.stem) for f in self.folder.glob("*.safetensors") if f.stem.isdecimal()]
+        file = self.folder / f"{max(numbers, default=-1) + 1:06}.safetensors"
         arrays: dict[str, NDArray[Any]] = {"ids": _packed(ids), "pixels": _packed(pixels)}
         with replacing(file) as temporary:
             save_file(arrays | {"features": features}, temporary)
@@ -79,7 +76,9 @@ class KeptFeatures:
         for file, ids_by_row in rows_of.items():
             with safe_open(file, framework="numpy") as arrays:
                 part = arrays.get_slice("features")
-                n_rows = part.get_shape()[0]
+                n_rows, length = part.get_shape()
+                if length != features.size:
+                    continue  # not of this model
                 for start in range(0, n_rows, ROWS_PER_READ):
                     stop = min(start + ROWS_PER_READ, n_rows)
                     lengths = np.linalg.norm(part[start:stop] - features, axis=1)
@@ -87,6 +86,21 @@ class KeptFeatures:
                         if row in ids_by_row:
                             distances.append((distance, ids_by_row[row]))
         return [(id, distance) for distance, id in sorted(distances)[:n]]
+
+
+def _read_ids(file: Path) -> tuple[list[str], list[str]] | None:
+    """Ids and hashes of pixels, a pair for each row of features; None: they are computed again."""
+    try:
+        open_regular(file).close()
+        with safe_open(file, framework="numpy") as arrays:
+            ids, pixels = (arrays.get_tensor(key) for key in ("ids", "pixels"))
+            features = arrays.get_slice("features")
+            n_rows, dtype = features.get_shape()[0], features.get_dtype()
+    except (OSError, SafetensorError, ValueError, TypeError, AttributeError, LookupError):
+        return None
+    expected = (n_rows, ID_DIGITS // 2)
+    fit = all(rows.shape == expected and rows.dtype == np.uint8 for rows in (ids, pixels))
+    return (_unpacked(ids), _unpacked(pixels)) if fit and dtype == "F32" else None
 
 
 def forget_other_chains(folder: Path, chain: str) -> None:

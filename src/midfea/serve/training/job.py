@@ -34,7 +34,12 @@ from midfea.serve.store.images import StoredImage, digest_of
 from midfea.serve.store.model_file import load_classifier
 from midfea.serve.store.workspace import Workspace
 from midfea.serve.training.features import KeptFeatures, forget_other_chains
-from midfea.serve.training.record import TrainingRecord, TrainingSettings, forget_other_records
+from midfea.serve.training.record import (
+    CHAIN_DIGITS,
+    TrainingRecord,
+    TrainingSettings,
+    forget_other_records,
+)
 from midfea.serve.training.steps import Steps, Tell
 
 SEED = 0
@@ -77,7 +82,7 @@ def _train(workspace: Workspace, settings: TrainingSettings, tell: Tell) -> str:
     images = workspace.images.all()
     check_classes(images)
     previous = _previous(workspace, settings, len(images))
-    chain = secrets.token_hex(8) if previous is None else previous.chain
+    chain = secrets.token_hex(CHAIN_DIGITS // 2) if previous is None else previous.chain
     features = KeptFeatures(workspace.features_folder, chain)
     n_new = None if previous is None else sum(image.id not in features.places for image in images)
     seconds = _expected_seconds(settings, images, n_new)
@@ -140,7 +145,9 @@ def _previous(workspace: Workspace, settings: TrainingSettings, n_images: int) -
         record = TrainingRecord.read(workspace.results_folder, file_id(workspace.model_file.path))
     except OSError:
         return None
-    if record is None or record.settings is None or _classifier(settings).fine_tunes():
+    if record is None or record.settings is None or not record.chain:
+        return None
+    if _classifier(settings).fine_tunes():
         return None
     same = record.settings.preset == settings.preset
     return record if same and n_images < MAX_GROWTH * record.n_learned_from else None

@@ -16,8 +16,14 @@ from pydantic import Field, TypeAdapter
 
 from midfea.files import replacing
 from midfea.learning.curve import LearningCurve
+from midfea.serve.store.files import ID_PATTERN, read_json
 
 VERSION = 2
+CHAIN_DIGITS = 16
+
+# These become names of files and folders: a record from elsewhere may hold nothing else.
+Id = Annotated[str, Field(pattern=ID_PATTERN)]
+ChainName = Annotated[str, Field(pattern=f"^([0-9a-f]{{{CHAIN_DIGITS}}})?$")]
 
 
 @dataclass(frozen=True)
@@ -43,12 +49,12 @@ class TrainingRecord:
     name: str
     trained: datetime
     opened: bool = False
-    ids: tuple[str, ...] = ()
+    ids: tuple[Id, ...] = ()
     n_left_out: int = 0
     seconds: float | None = None
     ms_per_image: float | None = None
     settings: TrainingSettings | None = None
-    chain: str = ""
+    chain: ChainName = ""
     n_learned_from: int = 0
     digest: str = ""
     curve: LearningCurve | None = None
@@ -64,7 +70,7 @@ class TrainingRecord:
     def read(cls, folder: Path, model_id: str) -> TrainingRecord | None:
         """The record of the model of this id; None if there is none that can be read."""
         try:
-            values = json.loads(_file(folder, model_id).read_text())
+            values = read_json(_file(folder, model_id))
             if values.pop("version") != VERSION or values.pop("model") != model_id:
                 return None
             record: TrainingRecord = TypeAdapter(cls).validate_python(values)
