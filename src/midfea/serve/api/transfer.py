@@ -161,7 +161,7 @@ class _Entry:
 def _is_ignored(entry: zipfile.ZipInfo) -> bool:
     """Folders, and files that operating systems add."""
     parts = PurePosixPath(entry.filename).parts
-    return entry.is_dir() or "__MACOSX" in parts or parts[-1:] in ((".DS_Store",), ("Thumbs.db",))
+    return entry.filename.endswith("/") or "__MACOSX" in parts or parts[-1:] in ((".DS_Store",), ("Thumbs.db",))
 
 
 def _check_sizes(entries: list[zipfile.ZipInfo]) -> None:
