@@ -161,7 +161,8 @@ class _Entry:
 def _is_ignored(entry: zipfile.ZipInfo) -> bool:
     """Folders, and files that operating systems add."""
     parts = PurePosixPath(entry.filename).parts
-    return entry.filename.endswith("/") or "__MACOSX" in parts or parts[-1:] in ((".DS_Store",), ("Thumbs.db",))
+    is_folder = entry.filename.endswith("/")
+    return is_folder or "__MACOSX" in parts or parts[-1:] in ((".DS_Store",), ("Thumbs.db",))
 
 
 def _check_sizes(entries: list[zipfile.ZipInfo]) -> None:
