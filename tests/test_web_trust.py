@@ -514,7 +514,8 @@ def test_slow_images_do_not_block_the_others(tmp_path, n_slow, source):
             files = {"files": ("2.png", noise(2))}
             answer = other.post("/api/images", params={"class": "b"}, files=files)
         assert len(answer.json()["accepted"]) == 1
-        assert any(thread.is_alive() for thread in threads), "the slow ones were not slow"
+        n_alive = sum(thread.is_alive() for thread in threads)
+        assert n_alive >= max(1, n_slow - 4), "others waited for the slow ones"
         for thread in threads:
             thread.join(60)
 
