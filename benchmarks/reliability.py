@@ -1,7 +1,7 @@
 """What damaged files, hostile input and kill -9 do to midfea, beside other programs.
 
     python benchmarks/reliability.py [--only flips peers-models peers-images kills fuzz load]
-        [--minutes 1] [--quick] [--json benchmarks/reliability.json]
+        [--minutes 1] [--quick] [--table] [--json benchmarks/reliability.json]
 
 Without --only the sections that the file does not have yet. Each section's rows are stored at its end.
 A peer that is not installed is named and left out: pip install skops opencv-python-headless scikit-image
@@ -43,7 +43,11 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=1.0, help="of each harness, section fuzz")
     parser.add_argument("--quick", action="store_true", help="a tenth of the files and kills")
     parser.add_argument("--json", type=Path, default=ROWS)
+    parser.add_argument("--table", action="store_true", help="print the rows as Markdown, run nothing")
     given = parser.parse_args()
+    if given.table:
+        print_tables(json.loads(given.json.read_text()))
+        return
     rows = json.loads(given.json.read_text()) if given.json.exists() else []
     done = {row["section"] for row in rows}
     for name in given.only or [name for name in SECTIONS if name not in done]:
@@ -57,6 +61,30 @@ def main() -> None:
         rows += [{"section": name, **row, **origin} for row in made]
         write_rows(rows, given.json, [SEED])
         print(f"   {time.monotonic() - begun:.0f} s", flush=True)
+
+
+def print_tables(rows: list[Row]) -> None:
+    """A Markdown table for each section; special files have a column for each reader."""
+    for section in SECTIONS:
+        mine = [row for row in rows if row["section"] == section]
+        special = [row for row in mine if "special" in row]
+        _print_table(section, [row for row in mine if row not in special])
+        by_file: dict[str, Row] = {}
+        for row in special:
+            cell = f"{row['outcome']}, {row['seconds']} s, {row['peak MB']} MB"
+            by_file.setdefault(row["special"], {"file": row["special"]})[row["reader"]] = cell
+        _print_table(f"{section}, special files", list(by_file.values()))
+
+
+def _print_table(title: str, rows: list[Row]) -> None:
+    if not rows:
+        return
+    columns = list(dict.fromkeys(key for row in rows for key in row if key not in ("section", "about")))
+    lines = [columns, ["---"] * len(columns)]
+    lines += [[str(row.get(column, "")).replace("|", "/") for column in columns] for row in rows]
+    commits = sorted({row["about"]["commit"][:7] for row in rows if "about" in row})
+    print(f"\n**{title}**" + (f" (commit {', '.join(commits)})" if commits else "") + "\n")
+    print("\n".join(f"| {' | '.join(line)} |" for line in lines))
 
 
 # -- models ---------------------------------------------------------------------------------------
