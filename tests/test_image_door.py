@@ -336,6 +336,18 @@ def tiff_of(side):
     return struct.pack("<2sHI", b"II", 42, 8 + len(data)) + data + directory
 
 
+def test_a_decoder_runs_no_code_of_the_folder(tmp_path, monkeypatch):
+    """Somebody else's photos may lie beside somebody else's json.py."""
+    (tmp_path / "json.py").write_text("raise SystemExit('code of the folder was run')")
+    Image.fromarray(RGB).save(tmp_path / "x.webp")
+    monkeypatch.chdir(tmp_path)
+    code = "from midfea.pictures.reading import read_image; print(read_image('x.webp').shape)"
+    result = subprocess.run(
+        [sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True
+    )
+    assert result.stdout.strip() == str(RGB.shape)
+
+
 def test_a_decoder_has_little_memory(tmp_path, monkeypatch):
     """The limit is the system's: what the decoder does not get, it cannot take."""
     (tmp_path / "usual.tif").write_bytes(tiff_of(1000))

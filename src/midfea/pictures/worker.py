@@ -34,7 +34,7 @@ class Worker:
 
     def __init__(self) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "midfea.pictures.worker"],
+            [sys.executable, "-P", "-m", "midfea.pictures.worker"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
