@@ -90,7 +90,7 @@ def test_the_confidence_of_validation_is_its_accuracy():
     y = np.where(rng.rand(len(y)) < 0.2, rng.randint(3, size=len(y)), y)
     folds = make_folds(y, 5, 0)
     validated = head.validate_C(x, y, (1.0,), folds)
-    record = validated.record(y, folds, 5, None)
+    record = validated.record(y, folds, None)
     assert record.probabilities.max(axis=1).mean() == pytest.approx(record.accuracy, abs=0.04)
     assert softmax(validated.scores, axis=1).max(axis=1).mean() < record.accuracy - 0.1
 
@@ -98,7 +98,7 @@ def test_the_confidence_of_validation_is_its_accuracy():
 def test_the_record_of_few_images_leaves_doubt():
     x, y = np.tile(np.eye(3, dtype=np.float32), (4, 1)), np.arange(12) % 3
     folds = make_folds(y, 4, 0)
-    record = head.validate_C(x, y, (10.0,), folds).record(y, folds, 4, None)
+    record = head.validate_C(x, y, (10.0,), folds).record(y, folds, None)
     assert record.accuracy == 1
     assert 0.9 < record.probabilities.max() < 0.99
 
