@@ -360,7 +360,7 @@ def test_files_that_cannot_be_used(exported, drawn, tmp_path):
         ("half", "half.onnx: .* cut short"),
         ("new", "new.onnx: .* install a newer midfea"),
         ("strange", "strange.onnx: .* not one of midfea's: .* midfea export"),
-        ("numbers", "MidFeaRegressor, a classifier is needed"),
+        ("numbers", "'MidFeaRegressor', a classifier is needed"),
         ("none", "no such model file"),
     ):
         with pytest.raises((ValueError, OSError), match=message):

@@ -198,7 +198,7 @@ def _open(content: bytes) -> tuple[onnxruntime.InferenceSession, Description]:
             f"not an ONNX model, or damaged, or cut short ({reason:.200}): export it again"
         ) from None
     if description.estimator != "MidFeaClassifier":
-        raise ModelFileError(f"holds a {description.estimator!s:.50}, a classifier is needed")
+        raise ModelFileError(f"holds a {description.estimator!r:.50}, a classifier is needed")
     if shape[1:] != [len(description.classes)]:
         raise ModelFileError(f"gives {shape[1:]} numbers for {len(description.classes)} classes")
     return session, description

@@ -28,6 +28,7 @@ from midfea.serve.api.places import Places
 from midfea.serve.settings import ServeSettings
 
 SMALL_BODY_BYTES = MEGABYTE
+MAX_LENGTH_DIGITS = 18
 MAX_PORT_DIGITS = 5
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 HEADERS = {
@@ -93,7 +94,8 @@ class Guard:
         # A form route without a form has no body, or is asked for by a method that needs none.
         is_form = request.get("content-type", "").startswith("multipart/")
         arriving.max_bytes = rule.max_bytes if is_form else JSON_BODY.max_bytes
-        length = int(request.get("content-length", "0"))
+        sent = request.get("content-length", "0")
+        length = int(sent) if sent.isdecimal() and len(sent) <= MAX_LENGTH_DIGITS else 0
         if length > arriving.max_bytes:
             arriving.refuse_size()
             return
