@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,22 +12,17 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors.numpy import load, save
 
+sys.path.append(str(Path(__file__).resolve().parents[1] / "tests"))
 import midfea
 import scratch
 from harness import one_line
 from midfea import MidFea, MidFeaClassifier, MidFeaRegressor, checksum
 from midfea.datasets import load_surfaces
 from midfea.pictures.reading import ImageError
+from small import SMALL
 
 KEPT = Path(__file__).resolve().parents[1] / "tests" / "data"
-SMALL: dict[str, Any] = {
-    "n_filters": 4,
-    "n_words": 20,
-    "n_components": 40,
-    "n_samples": 600,
-    "random_state": 0,
-    "n_jobs": 1,
-}
+Estimator = MidFea | MidFeaClassifier | MidFeaRegressor
 IMAGE = np.random.RandomState(0).randint(0, 256, (48, 48, 3)).astype(np.uint8)
 
 
@@ -80,13 +76,13 @@ def _models() -> list[Any]:
     ]
 
 
-def _saved(model: Any) -> bytes:
+def _saved(model: Estimator) -> bytes:
     path = scratch.folder() / "made.midfea"
     model.save(path)
     return path.read_bytes()
 
 
-def check_answer(model: Any, image: Any = IMAGE) -> None:
+def check_answer(model: Estimator, image: Any = IMAGE) -> None:
     """A fitted estimator gives numbers, a classifier probabilities; or it has no use for the image."""
     model.n_jobs, model.verbose = 1, False
     try:
@@ -95,7 +91,7 @@ def check_answer(model: Any, image: Any = IMAGE) -> None:
         one_line(error)
 
 
-def _check_answer(model: Any, image: Any) -> None:
+def _check_answer(model: Estimator, image: Any) -> None:
     if isinstance(model, MidFeaClassifier):
         check_probabilities(model.predict_proba([image]), 1, len(model.classes_))
     else:

@@ -1,6 +1,7 @@
 """Shared inputs: small drawn images, and the real ones where MIDFEA_DATA names their folder."""
 
 import os
+import subprocess
 from pathlib import Path
 
 if "PYTEST_XDIST_WORKER" in os.environ:  # they share the cores; numpy and torch read this
@@ -42,3 +43,19 @@ def data_dir():
     path = Path(folder)
     assert path.is_dir(), f"MIDFEA_DATA={folder} is no folder"
     return path
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A file system of 8 kB in memory, soon full; skipped where it cannot be mounted."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=8k", "tmpfs", folder]
+    try:
+        mounted = subprocess.run(command, capture_output=True, check=False).returncode == 0
+    except FileNotFoundError:
+        mounted = False
+    if not mounted:
+        pytest.skip("no file system can be mounted here")
+    yield folder
+    subprocess.run(["umount", folder], check=True)

@@ -140,20 +140,6 @@ def _search_as_nobody(folder):
     return [(type(folder)(path), reason) for path, reason in (line.split("\t") for line in lines)]
 
 
-@pytest.fixture
-def small_disk(tmp_path):
-    """A file system of 8 kB in memory; skipped where it cannot be mounted."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=8k", "tmpfs", folder], capture_output=True, check=False
-    )
-    if mounted.returncode:
-        pytest.skip("no file system can be mounted here")
-    yield folder
-    subprocess.run(["umount", folder], check=True)
-
-
 def test_a_full_disk_does_not_cost_the_model(photos, small_disk, tmp_path):
     home = tmp_path / "home"
     home.mkdir()
