@@ -156,7 +156,8 @@ def _nearest(points, words, half, order, shortest, screen, found, rivals):  # ty
     above = np.empty(BLOCK, dtype=np.float32)
     tops = np.full((BLOCK, filled), NONE, dtype=np.float32)
     bounds = np.empty((BLOCK, PANEL), dtype=np.float32)
-    best, names = np.empty((BLOCK, k), dtype=np.float32), np.empty((BLOCK, k), dtype=np.int32)
+    best = np.empty((BLOCK, k), dtype=np.float32)
+    names = np.zeros((BLOCK, k), dtype=np.int32)  # words that exist, whatever follows
     n_rivals = np.empty(BLOCK, dtype=np.int64)
     near = np.empty(BLOCK, dtype=np.float32)
     opened = np.empty(BLOCK, dtype=np.int64)
@@ -187,7 +188,6 @@ def _nearest(points, words, half, order, shortest, screen, found, rivals):  # ty
                     depth,
                 )
         for r in range(BLOCK):
-            names[r] = shortest[:k]  # a word for each, whatever follows
             length = _score(points, first + r, points, first + r)
             if not length < np.inf:  # not a point; nothing may be made of it but some word
                 seen[r], length = 0, np.float32(0)
