@@ -1,6 +1,6 @@
 """What damaged files, hostile input and kill -9 do to midfea, beside other programs.
 
-    python benchmarks/reliability.py [--only flips peers-models peers-images kills fuzz load]
+    python benchmarks/reliability.py [--only flips peers-models peers-images kills fuzz load mutants]
         [--minutes 1] [--quick] [--table] [--json benchmarks/reliability.json]
 
 Without --only the sections that the file does not have yet. Each section's rows are stored at its end.
@@ -15,9 +15,11 @@ import json
 import os
 import pickle
 import random
+import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -292,6 +294,21 @@ def load(folder: Path, part: int, _: float) -> list[Row]:
     return [_told(row) for row in reliability_load.load(folder / "workspace", 1800 / part)]
 
 
+def mutants(folder: Path, part: int, _: float) -> list[Row]:
+    """Safeties taken away one at a time: how many of them the tests notice."""
+    file, tool = folder / "mutants.json", Path(__file__).resolve().parents[1] / "tools/mutants.py"
+    subprocess.run([sys.executable, str(tool), "--json", str(file)], check=False)
+    return count_mutants(json.loads(file.read_text()))
+
+
+def count_mutants(rows: list[Row]) -> list[Row]:
+    """Numbers of each area, from the rows of tools/mutants.py."""
+    areas: dict[str, Counter[str]] = {}
+    for row in rows:
+        areas.setdefault(row["area"], Counter())[row["result"]] += 1
+    return [_told({"area": area, "mutants": n.total(), **n}) for area, n in sorted(areas.items())]
+
+
 SECTIONS: dict[str, Callable[[Path, int, float], list[Row]]] = {
     "flips": flips,
     "peers-models": peers_models,
@@ -299,6 +316,7 @@ SECTIONS: dict[str, Callable[[Path, int, float], list[Row]]] = {
     "kills": kills,
     "fuzz": fuzz,
     "load": load,
+    "mutants": mutants,
 }
 
 if __name__ == "__main__":
