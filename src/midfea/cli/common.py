@@ -116,7 +116,9 @@ def training_curve(
 
     y = np.searchsorted(model.classes_, labels)
     groups = join_duplicates(images)
-    return learning_curve(model.training_features_, y, model.head_.C, seed, groups)
+    return learning_curve(
+        model.training_features_, y, model.head_.C, seed, groups, class_weights=model.class_weights_
+    )
 
 
 def save_rows(rows: Sequence[Row], path: Path | None, seeds: Iterable[int]) -> None:

@@ -94,7 +94,8 @@ def _train(workspace: Workspace, settings: TrainingSettings, tell: Tell) -> str:
         model = fitted.model
         y = np.searchsorted(model.classes_, [image.label for image in fitted.images])
         groups = np.unique(fitted.groups, return_inverse=True)[1]
-        curve = learning_curve(model.training_features_, y, model.head_.C, SEED, groups)
+        kept, weights = model.training_features_, model.class_weights_
+        curve = learning_curve(kept, y, model.head_.C, SEED, groups, class_weights=weights)
     record = TrainingRecord(
         name="model.midfea",
         trained=datetime.now().astimezone(),
