@@ -36,7 +36,7 @@ def test_a_weight_of_two_is_each_image_of_the_class_twice(C):
 
 
 def test_factors_and_gradients_agree_with_weights():
-    x, y = samples(80)
+    x, y = samples(80, p=300)
     C = np.where(y == 0, np.float32(200), np.float32(20))
     alpha = solve_gram(gram(x), class_signs(y), C)  # by factors first
     scores = gram(x) @ alpha
