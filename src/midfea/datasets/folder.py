@@ -20,7 +20,7 @@ from midfea.pictures.reading import ImageError, open_image
 from midfea.pictures.thumbnails import thumbnail
 from midfea.progress import Plan, track
 
-BYTES_READ_PER_SECOND, SECONDS_PER_FILE = 6e7, 0.0005  # roughly, decoded and reduced on two cores
+BYTES_READ_PER_SECOND, SECONDS_PER_FILE = 6e7, 0.0003  # roughly, decoded and reduced on two cores
 
 File = TypeVar("File")
 Content = TypeVar("Content")

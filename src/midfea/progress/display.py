@@ -47,7 +47,7 @@ def showing(remaining: Remaining) -> Iterator[None]:
         while not over.wait(TICK_SECONDS):
             try:
                 display.show(remaining.state())
-            except OSError:  # standard error is closed: work goes on
+            except (OSError, ValueError):  # standard error is closed: work goes on
                 return
 
     thread = threading.Thread(target=work, daemon=True)
@@ -70,7 +70,8 @@ def _display() -> Display | None:
     console = Console(stderr=True)
     if console.is_jupyter:
         return NotebookBar()
-    return TerminalBar(console) if console.is_terminal else PlainLines()
+    can_redraw = console.is_terminal and not console.is_dumb_terminal
+    return TerminalBar(console) if can_redraw else PlainLines()
 
 
 def time_left(seconds: float | None) -> str:
@@ -111,7 +112,7 @@ class TerminalBar:
             line.add_column(no_wrap=True)
         bar = ProgressBar(1.0, state.fraction, BAR_WIDTH)
         left = time_left(state.seconds_left)
-        line.add_row(Text(step_of(state)), bar, f"{state.fraction:4.0%}", left)
+        line.add_row(Text(step_of(state)), bar, f"{int(100 * state.fraction):3} %", left)
         self._live.update(line, refresh=True)
 
     def close(self, done: bool) -> None:
@@ -132,7 +133,7 @@ class PlainLines:
             return
         self._step, self._last = state.step, now
         step = step_of(state)
-        parts = [step[0].lower() + step[1:], f"{100 * state.fraction:.0f} %"]
+        parts = [step[0].lower() + step[1:], f"{int(100 * state.fraction)} %"]
         line = ", ".join(filter(None, [*parts, time_left(state.seconds_left)]))
         print(f"midfea: {line}", file=sys.stderr, flush=True)  # noqa: T201
 
@@ -150,7 +151,7 @@ class NotebookBar:
     def show(self, state: State) -> None:
         if time.monotonic() - self._begun >= NOTEBOOK_SECONDS:
             left = time_left(state.seconds_left)
-            parts = (step_of(state), f"{100 * state.fraction:.0f} %", left)
+            parts = (step_of(state), f"{int(100 * state.fraction)} %", left)
             self._put("  ".join(filter(None, parts)), state.fraction)
 
     def close(self, done: bool) -> None:
