@@ -198,9 +198,9 @@ def test_lines_without_a_terminal_come_now_and_then(capsys):
     out, said = capsys.readouterr()
     assert out == ""
     assert said.splitlines() == [
-        "midfea: learning words, 21 %, about 20 s left",
+        "midfea: learning words, 20 %, about 20 s left",
         "midfea: computing features, 50 %, about 10 s left",
-        "midfea: computing features, 92 %, a few seconds left",
+        "midfea: computing features, 91 %, a few seconds left",
     ]
 
 
