@@ -21,7 +21,6 @@ from midfea.serve.store.names import class_name, file_name
 from midfea.serve.store.workspace import Workspace
 from midfea.serve.training.features import KeptFeatures, forget_other_chains
 from midfea.serve.training.record import TrainingRecord, TrainingSettings
-from midfea.serve.training.steps import Steps
 from serving import id_of, noise
 
 
@@ -405,7 +404,7 @@ def test_thousands_of_images_are_listed_quickly(tmp_path):
     workspace.close()
 
 
-# -- features, records, steps ---------------------------------------------------------------------
+# -- features, records ----------------------------------------------------------------------------
 
 
 def test_features_are_kept_by_content(tmp_path):
@@ -437,25 +436,3 @@ def test_records_belong_to_one_model(tmp_path):
     assert TrainingRecord.read(tmp_path, "b" * 20) is None
     (tmp_path / f"{'c' * 20}.json").write_text('{"version": 2, "half of it')
     assert TrainingRecord.read(tmp_path, "c" * 20) is None
-
-
-def test_the_fraction_grows_to_one():
-    """Also while models are fitted inside a step, whose own steps have the names of later ones."""
-    reports, inner = [], {"settings": ("filters", "words", "features"), "classifier": ("neurons",)}
-    seconds = {"reading files": 1, "settings": 3, "filters": 1, "features": 5, "classifier": 4}
-    steps = Steps(seconds, lambda step, fraction: reports.append((step, fraction)))
-    for name in (*seconds, "a step that was not expected"):
-        for done in range(3):
-            steps.report(name, done, 2)
-            for inside in inner.get(name, ()) if done < 2 else ():
-                time.sleep(0.11)  # a step is not reported more often
-                steps.report(inside, 0, 2)
-                steps.report(inside, 1, 2)
-    fractions = [fraction for _, fraction in reports]
-    assert fractions == sorted(fractions)
-    assert fractions[0] < 0.1 and fractions[-1] > 0.8
-    assert list(dict(reports)) == [
-        "Reading images", "Trying settings", "Learning filters", "Computing features",
-        "Fitting the classifier",
-    ]  # fmt: skip
-    assert len(reports) > 8

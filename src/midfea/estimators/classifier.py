@@ -22,6 +22,7 @@ from sklearn.utils.validation import (
 from midfea.engines import get_engine
 from midfea.estimators.base import MidFeaBase
 from midfea.estimators.neuron_selectivity import NeuronSelectivity, fit_ns_layer
+from midfea.estimators.plan import expected_steps
 from midfea.evidence import Explanation, explain
 from midfea.learning.augmented import check_augment, choose_kinds, with_augmented
 from midfea.learning.choices import Trials
@@ -34,7 +35,7 @@ from midfea.learning.ns_layer import NSLayer
 from midfea.learning.parts import ClassifierParts
 from midfea.model_file import SavedModel
 from midfea.pictures.images import Images
-from midfea.progress import progress_bars
+from midfea.progress import counting_from, expect, progress_bars
 
 N_FOLDS_OF_COSTLY_HEADS = 3  # where an NS layer is learned anew for each fold
 IMAGES_AT_ONCE = 2048  # whose features are in memory at one time in prediction
@@ -115,6 +116,7 @@ class MidFeaClassifier(ClassifierMixin, MidFeaBase):
         numbers = self._encode_labels(y, len(pictures))
         given = _check_groups(groups, numbers)
         with progress_bars(self.verbose):
+            expect(lambda: expected_steps(self, len(pictures), len(self.classes_), pictures))
             joined = join_duplicates(pictures, given)
             engine, seed = self._engine_settings(), self._seed()
             weights = self.class_weights_
@@ -299,7 +301,8 @@ class MidFeaClassifier(ClassifierMixin, MidFeaBase):
             for start in range(0, len(checked), IMAGES_AT_ONCE):
                 block = checked.part(range(start, min(start + IMAGES_AT_ONCE, len(checked))))
                 pictures = parts.extractor.pictures(block)
-                blocks.append(parts.scores(pictures, self._n_threads()))
+                with counting_from(start, len(block), len(checked)):
+                    blocks.append(parts.scores(pictures, self._n_threads()))
         return np.concatenate(blocks)
 
     def decision_function(self, images: Any) -> NDArray[Any]:

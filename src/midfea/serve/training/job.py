@@ -20,13 +20,14 @@ from typing import NamedTuple
 import numpy as np
 from filelock import FileLock, Timeout
 
-from midfea.datasets.folder import Photo, read_photos
+from midfea.datasets.folder import Photo, expected_reading, read_photos
 from midfea.estimators.classifier import MidFeaClassifier
-from midfea.estimators.plan import expected_steps
+from midfea.estimators.plan import expected_curve, expected_steps
 from midfea.learning.curve import learning_curve
 from midfea.parallel import linear_algebra_threads
 from midfea.pictures.picture import Picture
-from midfea.progress import reporting_to
+from midfea.progress import Plan, expect, reporting_to
+from midfea.progress.remaining import Remaining
 from midfea.report.page import milliseconds_per_image
 from midfea.serve.errors import Refused
 from midfea.serve.store.files import ID_DIGITS, file_id
@@ -40,11 +41,11 @@ from midfea.serve.training.record import (
     TrainingSettings,
     forget_other_records,
 )
-from midfea.serve.training.steps import Steps, Tell
 
 SEED = 0
 MAX_GROWTH = 1.5  # times the images that filters and words were learned from: then they are learned anew
 N_TIMED_IMAGES = 16
+REPORT_SECONDS = 0.2  # between two reports of progress
 MAX_FEATURE_BYTES = 1_000_000_000  # of features that are kept only to show similar images
 
 
@@ -58,11 +59,11 @@ class Fitted(NamedTuple):
     n_learned_from: int  # images, when filters and words were learned
 
 
-def train(workspace: Workspace, settings: TrainingSettings, tell: Tell) -> str:
+def train(workspace: Workspace, settings: TrainingSettings) -> str:
     """Train on all images of a workspace and put the model in its place; returns the model's id."""
     try:
         with FileLock(workspace.training_lock, blocking=False):
-            return _train(workspace, settings, tell)
+            return _train(workspace, settings)
     except Timeout:
         raise Refused(
             "a training of this workspace is under way in another program: wait for its end"
@@ -77,7 +78,7 @@ def check_classes(images: Sequence[StoredImage]) -> None:
         raise Refused(f"two classes with images are needed to train, and there is {has}: add some")
 
 
-def _train(workspace: Workspace, settings: TrainingSettings, tell: Tell) -> str:
+def _train(workspace: Workspace, settings: TrainingSettings) -> str:
     begun = time.perf_counter()
     images = workspace.images.all()
     check_classes(images)
@@ -85,17 +86,16 @@ def _train(workspace: Workspace, settings: TrainingSettings, tell: Tell) -> str:
     chain = secrets.token_hex(CHAIN_DIGITS // 2) if previous is None else previous.chain
     features = KeptFeatures(workspace.features_folder, chain)
     n_new = None if previous is None else sum(image.id not in features.places for image in images)
-    seconds = _expected_seconds(settings, images, n_new)
-    with reporting_to(Steps(seconds, tell).report):
-        if previous is None:
-            fitted = _fit(workspace, settings, images, features)
-        else:
-            fitted = _fit_head(workspace, settings, images, features, previous.n_learned_from)
-        model = fitted.model
-        y = np.searchsorted(model.classes_, [image.label for image in fitted.images])
-        groups = np.unique(fitted.groups, return_inverse=True)[1]
-        kept, weights = model.training_features_, model.class_weights_
-        curve = learning_curve(kept, y, model.head_.C, SEED, groups, class_weights=weights)
+    expect(lambda: _steps(workspace, settings, images, n_new))
+    if previous is None:
+        fitted = _fit(workspace, settings, images, features)
+    else:
+        fitted = _fit_head(workspace, settings, images, features, previous.n_learned_from)
+    model = fitted.model
+    y = np.searchsorted(model.classes_, [image.label for image in fitted.images])
+    groups = np.unique(fitted.groups, return_inverse=True)[1]
+    kept, weights = model.training_features_, model.class_weights_
+    curve = learning_curve(kept, y, model.head_.C, SEED, groups, class_weights=weights)
     record = TrainingRecord(
         name="model.midfea",
         trained=datetime.now().astimezone(),
@@ -112,15 +112,17 @@ def _train(workspace: Workspace, settings: TrainingSettings, tell: Tell) -> str:
     return _put_in_place(workspace, model, record)
 
 
-def _expected_seconds(
-    settings: TrainingSettings, images: Sequence[StoredImage], n_new: int | None
-) -> dict[str, float]:
-    """Seconds of each step: of reading the files, of the model's own steps and of the learning curve."""
-    n_read = len(images) if n_new is None else n_new
+def _steps(
+    workspace: Workspace, settings: TrainingSettings, images: Sequence[StoredImage], n_new: int | None
+) -> Plan:
+    """The steps to come, with their seconds."""
+    read = images if n_new is None else images[:n_new]
     n_classes = len({image.label for image in images})
-    steps = expected_steps(_classifier(settings), len(images), n_classes, n_new)
-    reading = {"reading files": 0.5 + 0.001 * n_read}
-    return reading | steps | {"learning curve": steps["classifier"] / 3}
+    return [
+        *expected_reading([workspace.images.path(image) for image in read]),
+        *expected_steps(_classifier(settings), len(images), n_classes, n_new=n_new),
+        *expected_curve(len(images), n_classes),
+    ]
 
 
 def _classifier(settings: TrainingSettings) -> MidFeaClassifier:
@@ -224,19 +226,30 @@ def main() -> None:
     folder, settings = Path(sys.argv[1]), TrainingSettings(**json.loads(sys.argv[2]))
     threading.Thread(target=_end_with_the_server, daemon=True).start()
 
-    def send(**message: str | float) -> None:
-        print(json.dumps(message), flush=True)
+    def send(**message: str | float | None) -> None:
+        sys.stdout.write(json.dumps(message) + "\n")
+        sys.stdout.flush()
 
+    def send_progress() -> None:
+        while not over.wait(REPORT_SECONDS):
+            state = remaining.state()
+            send(step=state.step, fraction=state.fraction, seconds_left=state.seconds_left)
+
+    remaining, over = Remaining(), threading.Event()
     workspace = Workspace(folder)
+    sender = threading.Thread(target=send_progress, daemon=True)
+    sender.start()
     try:
         # Threads of linear algebra wait for each other whenever another program has one of the cores.
-        with linear_algebra_threads(1):
-            id = train(workspace, settings, lambda step, fraction: send(step=step, fraction=fraction))
+        with linear_algebra_threads(1), reporting_to(remaining.report, remaining.expect):
+            id = train(workspace, settings)
         send(model=id)
     except (ValueError, OSError, ImportError, MemoryError) as error:
         send(error=" ".join(str(error).split()) or type(error).__name__)
         sys.exit(1)
     finally:
+        over.set()
+        sender.join()
         workspace.close()
 
 

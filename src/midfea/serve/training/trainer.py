@@ -20,7 +20,6 @@ from midfea.serve.training.record import TrainingSettings
 
 NICENESS = 5
 PATIENCE_SECONDS = 3.0  # until a process that was asked to end is killed
-MIN_FRACTION = 0.03  # of the work, before the time left is estimated
 
 
 @dataclass
@@ -31,8 +30,8 @@ class Progress:
     step: str
     fraction: float
     error: str | None
-    begun: float  # s, of the monotonic clock
-    reported: float = 0.0
+    seconds_left: float | None = None  # when it was reported
+    reported: float = 0.0  # s, of the monotonic clock
 
     def json(self) -> dict[str, Any]:
         """As the page gets it."""
@@ -45,11 +44,9 @@ class Progress:
         }
 
     def _seconds_left(self) -> float | None:
-        if self.state != "running" or self.fraction < MIN_FRACTION:
+        if self.state != "running" or self.seconds_left is None:
             return None
-        spent = self.reported - self.begun
-        left = spent * (1 - self.fraction) / self.fraction - (time.monotonic() - self.reported)
-        return round(max(left, 0.0), 1)
+        return round(max(self.seconds_left - (time.monotonic() - self.reported), 0.0), 1)
 
 
 class Trainer:
@@ -72,7 +69,7 @@ class Trainer:
             self.workspace.watch.save()
             errors = tempfile.TemporaryFile("w+", errors="replace")  # noqa: SIM115 - closed by _watch
             self._cancelled = False
-            self.progress = Progress("running", "Starting", 0.0, None, time.monotonic())
+            self.progress = Progress("running", "Starting", 0.0, None)
             command = [sys.executable, "-P", "-m", "midfea.serve.training.job", str(self.workspace.root)]
             self._process = subprocess.Popen(
                 [*command, json.dumps(asdict(settings))],
@@ -117,6 +114,7 @@ class Trainer:
                 progress.reported = time.monotonic()
                 if "step" in message:
                     progress.step, progress.fraction = message["step"], message["fraction"]
+                    progress.seconds_left = message["seconds_left"]
                 done = done or "model" in message
                 progress.error = message.get("error", progress.error)
             process.wait()
