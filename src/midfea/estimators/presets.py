@@ -17,6 +17,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "encoding": "llc",
         "partition": "auto",
         "projection": None,
+        "colour": "auto",
         "class_weight": "balanced",
     },
     "best": {
@@ -29,6 +30,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "encoding": "llc",
         "partition": "auto",
         "projection": None,
+        "colour": "auto",
         "class_weight": "balanced",
         "finetune": "auto",
     },
