@@ -98,7 +98,7 @@ def test_red_and_green_are_told_apart():
     model = MidFeaClassifier(**FAST).fit(*train)
     assert model.colour == "auto" and model.settings_["colour"] > 0
     assert model.score(*test) == 1.0
-    assert model.validation_.accuracy == 1.0
+    assert model.validation_.accuracy >= 0.95
     grey = MidFeaClassifier(**FAST, colour=None).fit(*train)
     assert grey.score(*test) < 0.8
 
@@ -222,4 +222,4 @@ def test_onnx_gives_the_same(few, coloured):
     tiny = images[1][:12, :14]
     assert_same(confident(coloured.parts_), [*images, large, tiny, images[2][:, :, 0]])
     with_neurons = MidFeaClassifier(**SMALL, colour=0.3, selectivity=4, max_side=40).fit(images, labels)
-    assert_same(with_neurons.parts_, [*images[:4], large])
+    assert_same(confident(with_neurons.parts_), [*images[:4], large], atol=2e-4)

@@ -45,8 +45,8 @@ class MidFea(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MidFeaBase):
     n_samples : descriptors from which the codebook is learned; patches, up to 50,000, for the filters.
     max_side : larger images are reduced so that their longer side has so many pixels (None: never).
     colour : weight of a colour histogram beside the chain, which sees grey values only; None: no
-        colours. "auto" (presets "fast" and "best"): a classifier chooses None, 0.3 or 0.7 by validation on
-        the training images; without classes it is None.
+        colours. "auto" (presets "fast" and "best"): a classifier chooses None, 0.3 or 0.7 by validation
+        on the training images; without classes it is None.
     engine : "auto", "cpu", "torch" (for GPUs; pip install "midfea[torch]") or "reference" (plain
         NumPy); same results up to rounding.
     device : where the torch engine works, such as "cuda:1"; None means CUDA if there is a device.

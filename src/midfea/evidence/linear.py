@@ -54,7 +54,7 @@ def in_codes(
     layer: NSLayer | None,
     colour: ColourWords | None = None,
 ) -> Linear:
-    """What the linear head's weights `coef` mean for pooled codes (n_codes,), whose features these are."""
+    """What the linear head's weights `coef` mean for pooled codes (n_codes,) and their features."""
     values = codes.astype(np.float64)
     mean, matrix = projection.mean, projection.matrix
     shifted = values if mean is None else values - mean

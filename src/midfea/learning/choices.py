@@ -4,8 +4,8 @@ floor : normalisation raises the faintest texture to full strength. In photograp
     ground that is sensor noise, which a floor leaves out; in faces under changing light it is the face.
 partition : a pyramid of cells allows for things that move in the image. In aligned images, such as
     faces, a fine grid says more.
-colour : a colour histogram beside the chain, which sees grey values only. It harms where colours are those
-    of the light and not of the thing.
+colour : a colour histogram beside the chain, which sees grey values only. It harms where the colours are
+    those of the light and not of the thing.
 n_words : a larger codebook helps some sets (gender of unseen people) and harms others (sign_digits).
 
 Likelihood decides rather than a count of errors: it tells settings apart where both make hardly any.

@@ -39,11 +39,11 @@ def learn_extractor(
 ) -> FeatureExtractor:
     """All that the features need, for these settings, which hold no "auto" but for the scales."""
     sample = _sample(len(pictures), MAX_IMAGES, rng)
-    greys, colours = [], []
+    greys, colours, weight = [], [], settings.without_auto().colour
     for i in track(sample, "reading", len(sample)):
         picture = pictures[i]
         greys.append(picture.grey)
-        if settings.colour is not None:
+        if weight is not None:
             colours.append(points_of(picture))
     scales = settings.scales
     if scales == "auto":
@@ -66,7 +66,7 @@ def learn_extractor(
     extractor = FeatureExtractor(chain, Projection(), n_cells, settings.max_side, engine)
     projection = _learn_projection(extractor, pictures, settings, n_threads, rng)
     # Last, so that the rest does not depend on it.
-    colour = learn_colour_words(colours, float(settings.colour), rng) if settings.colour else None
+    colour = None if weight is None else learn_colour_words(colours, float(weight), rng)
     return replace(extractor, projection=projection, colour=colour)
 
 

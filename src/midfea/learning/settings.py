@@ -90,7 +90,8 @@ class ChainSettings:
         self._require("sharpness", fine, f"above zero, and at most {MAX_SHARPNESS:g}")
         fine = self.max_side is None or _is_integer(self.max_side, 1, 1_000_000)
         self._require("max_side", fine, "None or a number of pixels")
-        fine = self.colour in (None, "auto") or (_is_number(self.colour) and 0 < self.colour <= 1)
+        colour = resolved.colour
+        fine = colour is None or (_is_number(colour) and 0 < float(colour) <= 1)
         wanted = 'None, "auto", or the weight of the colours, above 0 and at most 1, such as 0.3'
         self._require("colour", fine, wanted)
         scales: Any = self.scales
