@@ -7,7 +7,10 @@ import os
 from typing import TYPE_CHECKING
 
 from midfea.engines import NAMES as ENGINE_NAMES
+from midfea.estimators.fitted_classifier import FittedClassifier
 from midfea.estimators.neuron_selectivity import NeuronSelectivity
+from midfea.learning.belonging import check_unknown
+from midfea.learning.class_weights import check_class_weight
 from midfea.learning.network.settings import NetworkSettings
 from midfea.model_file import ModelFileError, read_model
 from midfea.model_file.schema import Number
@@ -20,6 +23,8 @@ if TYPE_CHECKING:
 # Imported when needed: the regressor needs much of scikit-learn that a classifier does without.
 HOMES = {"MidFea": "transformer", "MidFeaClassifier": "classifier", "MidFeaRegressor": "regressor"}
 
+# Parameters that came after format 3, with what they were before.
+ADDED_PARAMETERS = {"class_weight": None, "unknown": None}
 N_JOBS = Number(-1024, 1024, whole=True)
 
 
@@ -34,6 +39,10 @@ def load(path: str | os.PathLike[str]) -> MidFea | MidFeaClassifier | MidFeaRegr
     saved = read_model(path)
     home = importlib.import_module(f"midfea.estimators.{HOMES[saved.class_name]}")
     cls = getattr(home, saved.class_name)
+    for name, value in ADDED_PARAMETERS.items():  # files of formats 1 to 3 lack them
+        if name in cls().get_params(deep=False):
+            saved.params.setdefault(name, value)
+            saved.settings.setdefault(name, value)
     unknown = sorted(set(saved.params) ^ set(cls().get_params(deep=False)))
     if unknown:
         raise ModelFileError(f"{path}: parameters differ from this midfea's: {', '.join(unknown)}")
@@ -53,6 +62,9 @@ def load(path: str | os.PathLike[str]) -> MidFea | MidFeaClassifier | MidFeaRegr
             raise ValueError(f"device must be None or a name, got {model.device!r:.50}")
         if model.precision not in ("exact", "fast"):
             raise ValueError(f'precision must be "exact" or "fast", got {model.precision!r:.50}')
+        if isinstance(model, FittedClassifier):
+            check_class_weight(model.class_weight)
+            check_unknown(model.unknown)
         if model.n_jobs is not None:
             N_JOBS.check("n_jobs", model.n_jobs)
         model.set_parts(saved)

@@ -62,6 +62,7 @@ class Explanation:
     words_for, words_against : the words with the largest contributions, largest first
     neurons : of the neuron-selectivity layer, or None
     nearest : training images, if any were given
+    belonging : how much the image looks like images of the classes; None if that is not known
     maps : the outputs of every stage, see `feature_maps`; computed when first asked for
     """
 
@@ -81,6 +82,7 @@ class Explanation:
     words_against: tuple[Word, ...]
     neurons: Neurons | None
     nearest: Nearest | None
+    belonging: float | None
     make_maps: Callable[[Grey], dict[str, NDArray[Any]]] = field(repr=False)
 
     @cached_property
@@ -108,6 +110,7 @@ def explain(
         scores = parts.network.scores(linear_scores, [picture], n_threads=1)
         weight = float(parts.network.weights[0])
     probabilities = parts.probabilities(scores)[0]
+    belonging = parts.belonging_of(scores, features)
     predicted = parts.classes[probabilities.argmax()]
     chosen = _index_of(parts.classes, predicted if label is None else label)
     row, sign = (chosen, 1.0)
@@ -140,6 +143,7 @@ def explain(
         words_against=_words(traced, chain, n_words, shape, -1),
         neurons=linear.neurons,
         nearest=None if training_features is None else nearest(features[0], training_features),
+        belonging=None if belonging is None else float(belonging[0]),
         make_maps=ReferenceChain(chain, extractor.projection).all_outputs,
     )
 

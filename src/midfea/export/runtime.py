@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 FORMAT = 2  # 1 had no checksum
 METADATA_KEY = "midfea"
+OUTPUTS = ("probabilities", "belonging")  # the second is missing in older files
 MAX_SIDE_PIXELS = 1_000_000
 LOOPS = ("Loop", "SequenceMap")  # a file of ours has none: each image is looked at once (Scan)
 Predictor: TypeAlias = "MidFeaClassifier | OnnxClassifier"
@@ -113,28 +114,39 @@ class OnnxClassifier:
             self._session, description = _open(content)
         except ModelFileError as error:
             raise ModelFileError(f"{path}: {error}") from None
+        given = {output.name for output in self._session.get_outputs()}
+        self._outputs = [name for name in OUTPUTS if name in given]
         self.n_jobs = n_jobs
         self.classes_ = description.classes
         self.max_side, self.min_side = description.max_side, description.min_side
 
     def predict_proba(self, images: Any) -> NDArray[np.float64]:
         """Probability of each class, (n, n_classes), columns in the order of `classes_`."""
+        return self.predict_all(images)[0]
+
+    def predict_all(self, images: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """`predict_proba`, and how much each image looks like images of the classes, (n,).
+
+        See `MidFeaClassifier.belonging`; NaN if the file does not say.
+        """
         names, items = Images(images), list(images)
 
-        def answer(index: int) -> NDArray[np.float64]:
+        def answer(index: int) -> tuple[NDArray[np.float64], float]:
             try:
                 pixels = self._pixels(items[index])
             except ImageError as error:
                 name, message = names.name(index), str(error)
                 raise ImageError(message if message.startswith(name) else f"{name} {error}") from None
-            result = self._session.run(["probabilities"], {"images": pixels[None]})[0][0]
-            if not np.isfinite(result).all():
+            results = self._session.run(self._outputs, {"images": pixels[None]})
+            if not all(np.isfinite(result).all() for result in results):
                 raise ModelFileError("the exported model gives NaN or infinity: export it again")
-            return np.asarray(result, dtype=np.float64)
+            belonging = float(results[1][0]) if len(results) > 1 else float("nan")
+            return np.asarray(results[0][0], dtype=np.float64), belonging
 
         n_threads = int(joblib.effective_n_jobs(-1 if self.n_jobs is None else self.n_jobs))
         work = in_parallel(answer, range(len(items)), n_threads)
-        return np.stack(list(track(work, "answers", len(items))))
+        probabilities, belonging = zip(*track(work, "answers", len(items)), strict=True)
+        return np.stack(probabilities), np.array(belonging)
 
     def predict(self, images: Any) -> NDArray[Any]:
         """The label of each image."""
