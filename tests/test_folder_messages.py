@@ -76,9 +76,9 @@ def test_classes_in_the_names_of_files_come_with_the_commands_that_sort_them(her
     make(here, flat="cat_01.jpg cat_02.jpg dog.1.jpg dog.2.jpg", own="a")
     message = said("train flat -o new.midfea")
     assert message == (
-        "flat: 4 images, but no class folders. Their names begin with 'cat' (2) and 'dog' (2): move them "
-        "into folders of these names. Type: mkdir flat/cat flat/dog && mv flat/cat_* flat/cat && "
-        "mv flat/dog.* flat/dog && midfea train flat -o new.midfea"
+        "flat: 4 images, but no class folders. Their names begin with 'cat' (2) and 'dog' (2): "
+        "move them into folders of these names. Type: mkdir flat/cat flat/dog && "
+        "mv flat/cat_* flat/cat && mv flat/dog.* flat/dog && midfea train flat -o new.midfea"
     )
     typed = message.partition("Type: ")[2].rpartition(" && ")[0]
     assert os.system(typed) == 0
@@ -90,8 +90,8 @@ def test_labels_in_a_table_are_not_read(here, said):
     (here / "flat/labels.csv").write_text("file,label\na1.jpg,cat\nimages/b1.jpg,dog\nb2,dog\n")
     no_tables = "labels.csv names them, but midfea takes labels from folders, not from tables."
     assert said("train flat/images") == (
-        f"flat/images: 3 images, but no class folders. flat/{no_tables} Make a folder for each class and "
-        "move its images there, such as flat/images/cats/a1.jpg"
+        f"flat/images: 3 images, but no class folders. flat/{no_tables} Make a folder for each class "
+        "and move its images there, such as flat/images/cats/a1.jpg"
     )
     assert f"flat: one class only, 'images'. flat/{no_tables}" in said("train flat")
 
@@ -198,9 +198,7 @@ def test_a_single_class(here, said):
 def test_files_in_place_of_folders(here, said):
     shutil.copy("photos/cats/1.jpg", "x.jpg")
     expected = "Expected one folder for each class with images in it, such as"
-    assert said("train x.jpg") == (
-        f"x.jpg: an image file, not a folder. {expected} photos/cats/x.jpg"
-    )
+    assert said("train x.jpg") == (f"x.jpg: an image file, not a folder. {expected} photos/cats/x.jpg")
     assert said("train photos/cats/1.jpg") == (
         "photos/cats/1.jpg: an image file, not a folder. Give the folder that holds the class folders. "
         "Type: midfea train photos"
@@ -216,7 +214,8 @@ def test_mistyped_names(here, model, said):
     assert said("train phtos") == "phtos: no such folder. Did you mean photos? Type: midfea train photos"
     assert said("train nowhere") == "nowhere: no such folder"
     assert said("predict pet.midfea photos") == (
-        "pet.midfea: no such model file. Did you mean pets.midfea? Type: midfea predict pets.midfea photos"
+        "pet.midfea: no such model file. Did you mean pets.midfea? "
+        "Type: midfea predict pets.midfea photos"
     )
     assert said("explain pets.midfea photos/cats/l.jpg").startswith(
         "photos/cats/l.jpg: no such file. Did you mean photos/cats/"
@@ -237,7 +236,9 @@ def test_the_library_says_it_in_python():
 
 
 def test_the_library_names_the_folder_to_load(here):
-    with pytest.raises(ValueError, match=r"give the folder of all classes\. Type: load_folder\('photos'\)"):
+    with pytest.raises(
+        ValueError, match=r"give the folder of all classes\. Type: load_folder\('photos'\)"
+    ):
         load_folder("photos/cats")
 
 
@@ -293,7 +294,8 @@ def test_photos_are_no_workspace(here, said):
     )
     assert said("serve photos") == f"photos: a folder of 5 images, not a model file. {typed}"
     assert said("serve --workspace photos") == (
-        f"photos: a folder of 5 images, not a workspace, which holds them in its folder 'images'. {typed}"
+        "photos: a folder of 5 images, not a workspace, which holds them in its folder 'images'. "
+        f"{typed}"
     )
     assert sorted(os.listdir("photos")) == ["cats", "dogs"]
     (here / "pets" / "images").mkdir(parents=True)
@@ -310,5 +312,6 @@ def test_classes_that_the_model_knows_lie_deeper(here, model, said):
     for image in (here / "new").rglob("*.jpg"):
         Image.new("L", (100, 100)).save(image)
     assert said("evaluate pets.midfea new") == (
-        f"new: the classes ({a}, {b}) lie deeper, in new/july. Type: midfea evaluate pets.midfea new/july"
+        f"new: the classes ({a}, {b}) lie deeper, in new/july. "
+        "Type: midfea evaluate pets.midfea new/july"
     )

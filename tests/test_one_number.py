@@ -1,6 +1,7 @@
 """One model, one accuracy and one interval: command, model file, report, notebook and page agree."""
 
 import re
+import shutil
 
 import pytest
 from PIL import Image
@@ -22,6 +23,30 @@ def photos(tmp_path_factory):
         if i < 2:
             Image.fromarray(pixels).save(place / f"{i}-again.png")
     return folder
+
+
+def test_everyone_says_that_there_are_too_few_images(photos, tmp_path):
+    pytest.importorskip("fastapi")
+    from serving import Server
+
+    few, model_file, report = tmp_path / "few", tmp_path / "few.midfea", tmp_path / "few.html"
+    for path in [sorted(kind.iterdir())[i] for kind in sorted(photos.iterdir())[:2] for i in (0, 4)]:
+        (few / path.parent.name).mkdir(parents=True, exist_ok=True)
+        shutil.copy(path, few / path.parent.name)
+    printed = run("train", few, "-o", model_file, "--report", report).stdout
+    interval = midfea.load(model_file).validation_.interval
+    said = f"too few images to say (95 % interval {100 * interval.low:.1f} to 100.0 %)"
+    assert f"Accuracy on new images: {said}" in printed
+    assert said in midfea.load(model_file)._repr_html_()
+    page = re.sub(r"<[^>]+>", "", report.read_text().partition("<main")[0].rpartition("<header")[2])
+    assert "accuracy on new images: too few images to say" in page
+    assert not re.search(r"mean recall|[\d.]+%", page)
+    with Server(tmp_path / "workspace") as server:
+        with model_file.open("rb") as file:
+            server.client.post("/api/open/model", files={"file": ("few.midfea", file)})
+        shown = server.state()["model"]["accuracy"]
+    assert shown["value"] is None
+    assert "too few images to say" in shown["drawing"]
 
 
 def test_everyone_says_the_same(photos, tmp_path):

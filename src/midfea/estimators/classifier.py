@@ -21,6 +21,7 @@ from sklearn.utils.validation import (
 
 from midfea.engines import get_engine
 from midfea.estimators.base import MidFeaBase
+from midfea.estimators.documented import documented
 from midfea.estimators.neuron_selectivity import NeuronSelectivity, fit_ns_layer
 from midfea.evidence import Explanation, explain
 from midfea.learning.augmented import check_augment, choose_kinds, with_augmented
@@ -39,6 +40,7 @@ N_FOLDS_OF_COSTLY_HEADS = 3  # where an NS layer is learned anew for each fold
 IMAGES_AT_ONCE = 2048  # whose features are in memory at one time in prediction
 
 
+@documented
 @dataclass(eq=False, repr=False, kw_only=True)
 class MidFeaClassifier(ClassifierMixin, MidFeaBase):
     """Images to labels: `MidFea` features and a linear SVM with calibrated probabilities.
@@ -58,8 +60,6 @@ class MidFeaClassifier(ClassifierMixin, MidFeaBase):
     network : shape and training budget of that network; None means the usual ones.
     keep_features : keep the features of the training images as `training_features_`.
 
-    All other parameters are those of `MidFea`.
-
     Attributes
     ----------
     classes_ : the labels, sorted
@@ -67,10 +67,8 @@ class MidFeaClassifier(ClassifierMixin, MidFeaBase):
     coef_, intercept_ : the SVM, (n_classes, n_features) and (n_classes,); one row for two classes
     validation_ : `Validation`, the predictions for training images by models trained without them, with
         `accuracy` and `interval`; it is kept in model files
-    extractor_, ns_layer_, head_, network_ : the fitted parts; None for a part that is not used
+    ns_layer_, head_, network_ : the fitted parts; None for a part that is not used
     training_features_ : features of the training images, with `keep_features` (not kept in model files)
-
-    and those of `MidFea`.
 
     Examples
     --------

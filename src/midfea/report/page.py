@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import platform
 import time
@@ -135,6 +136,8 @@ def _headline(classifier: Predictor, predictions: Predictions, gallery: Gallery,
         "mean recall of the classes": f"{predictions.mean_recall:.1%}",
         "time for an image": f"{milliseconds_per_image(classifier, gallery.images):.1f} ms",
     }
+    if math.isnan(about.interval.accuracy):
+        del tiles["mean recall of the classes"]
     tiles |= {name: f"{accuracy:.1%}" for name, accuracy in about.others.items()}
     return f"{charts.headline(about.interval)}<p>{text(about.how)}</p>{facts(tiles.items(), 'tiles')}"
 
