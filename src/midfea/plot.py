@@ -149,7 +149,8 @@ def _counted(
         listed = ", ".join(map(repr, number_of))
         raise ValueError(f"the label {unknown[0]!r} is none of the classes {listed}")
     numbers = np.array([number_of[label] for label in given])
-    return names, count_pairs(*np.split(numbers, 2), len(names))
+    n_images = len(labels)
+    return names, count_pairs(numbers[:n_images], numbers[n_images:], len(names))
 
 
 def neurons(model: NeuronSelectivity | MidFeaClassifier, ax: Axes | None = None) -> Axes:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from midfea.files import did_you_mean
 from midfea.pictures.formats import ending_of, has_image_ending, has_other_picture_ending
 
-PARTS = {  # of a set, by the usual names of their folders
+SUBSETS = {  # of images that somebody divided, by the usual names of their folders
     "train": "train",
     "training": "train",
     "test": "test",
@@ -123,9 +123,9 @@ def check_layout(folder: Path) -> Tree:
     tree = survey(folder, follow_links=True)
     if not tree.classes:
         raise _without_classes(tree)
-    parts = _parts(tree)
-    if parts is not None:
-        raise parts
+    divided = _divided(tree)
+    if divided is not None:
+        raise divided
     return tree
 
 
@@ -232,15 +232,15 @@ def _images_without_classes(tree: Tree) -> WrongFolder:
     return WrongFolder(f"{found} {_no_tables(table)}{MAKE_FOLDERS} {example}")
 
 
-def _parts(tree: Tree) -> WrongFolder | None:
-    """For a folder of training and test parts that hold the classes themselves."""
-    parts = {PARTS[f.path.name.lower()]: f for f in tree.classes if f.path.name.lower() in PARTS}
-    train = parts.get("train")
-    if train is None or len(parts) < 2 or train.images or len(train.classes) < 2:
+def _divided(tree: Tree) -> WrongFolder | None:
+    """For a folder of training and test images, in folders that hold the classes."""
+    subsets = {SUBSETS[f.path.name.lower()]: f for f in tree.classes if f.path.name.lower() in SUBSETS}
+    train = subsets.get("train")
+    if train is None or len(subsets) < 2 or train.images or len(train.classes) < 2:
         return None
-    others = [parts[name] for name in ("test", "val") if name in parts]
+    others = [subsets[name] for name in ("test", "val") if name in subsets]
     other = next((part for part in others if part.classes), others[0])
-    names = _listed((repr(part.path.name) for part in parts.values()), "and")
+    names = _listed((repr(part.path.name) for part in subsets.values()), "and")
     classes = _listed(folder.path.name for folder in train.classes)
     found = f"{tree.path}: {names} are parts of one set, not classes; the classes are {classes}."
     start = f"{found} Train on {train.path}"
