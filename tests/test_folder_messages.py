@@ -228,6 +228,10 @@ def test_a_mistyped_image_is_named_among_the_skipped(here, model, monkeypatch, c
         main()
     said = capsys.readouterr().err
     assert "photos/cats/1.jpgg: no such file (did you mean photos/cats/1.jpg?)" in said
+    monkeypatch.setattr(sys, "argv", ["midfea", "predict", "pets.midfea", "x" * 300])
+    with pytest.raises(SystemExit):
+        main()
+    assert "too long" in capsys.readouterr().err
 
 
 def test_the_library_says_it_in_python():

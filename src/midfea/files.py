@@ -42,9 +42,7 @@ def check_writable(path: str | os.PathLike[str]) -> None:
     _beside(Path(path)).unlink()
 
 
-def did_you_mean(
-    path: str | os.PathLike[str], fits: Callable[[Path], bool] = Path.exists
-) -> Path | None:
+def did_you_mean(path: str | os.PathLike[str], fits: Callable[[Path], bool]) -> Path | None:
     """What lies where nothing of this name is, and is named most like it; None if nothing is."""
     wanted = Path(path)
     names: dict[str, str] = {}

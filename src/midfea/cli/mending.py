@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -12,17 +13,17 @@ from midfea.pictures.formats import has_image_ending
 from midfea.provenance import command_line
 
 MODEL_ENDINGS = (".midfea", ".onnx")
-WORKSPACE_NAMES = (".midfea", "images", "model.midfea")
+WORKSPACE_NAMES = (".midfea", "images")
 
 
 def is_model_file(path: Path) -> bool:
     """Whether there is a file, named as models are."""
-    return path.suffix.lower() in MODEL_ENDINGS and path.is_file()
+    return path.suffix.lower() in MODEL_ENDINGS and os.path.isfile(path)
 
 
 def is_image_file(path: Path) -> bool:
     """Whether there is a file, named as images are."""
-    return has_image_ending(path.name) and path.is_file()
+    return has_image_ending(path.name) and os.path.isfile(path)
 
 
 @contextmanager
@@ -63,14 +64,14 @@ def check_model(path: Path, others: Sequence[Path] = ()) -> None:
         return
     is_image = is_image_file(path)
     models = [other for other in others if is_model_file(other)]
-    if models and (is_image or not path.is_file()):
+    if models and (is_image or not os.path.isfile(path)):
         line = command_line({path: models[0], models[0]: path})
         raise ValueError(f"{models[0]} is the model file, not {path}: it comes first. Type: {line}")
     if is_image:
         raise ValueError(f"{path}: an image file, not a model file. {_model_near(path)}")
-    if path.is_dir():
+    if os.path.isdir(path):
         raise ValueError(f"{path}: a folder, not a model file. {_model_near(path)}")
-    if not path.exists():
+    if not os.path.exists(path):
         near = did_you_mean(path, is_model_file)
         if near is not None:
             line = command_line({path: near})
@@ -81,13 +82,13 @@ def check_image(path: Path) -> None:
     """ValueError with what to type if something else stands where one image belongs."""
     from midfea.datasets.folder import find_images
 
-    if path.is_dir():
+    if os.path.isdir(path):
         images = find_images([path])
         typed = f" Type: {command_line({path: images[0]})}" if images else ""
         raise ValueError(f"{path}: a folder, not an image: name one image.{typed}")
     if is_model_file(path):
         raise ValueError(f"{path}: a model file, not an image: name the image to look at")
-    near = None if path.exists() else did_you_mean(path, is_image_file)
+    near = None if os.path.exists(path) else did_you_mean(path, is_image_file)
     if near is not None:
         line = command_line({path: near})
         raise FileNotFoundError(f"{path}: no such file. Did you mean {near}? Type: {line}")
@@ -107,7 +108,7 @@ def check_workspace(workspace: Path, model: Path | None) -> None:
 
 
 def is_workspace(folder: Path) -> bool:
-    """Whether `midfea serve` has been here, or a person has laid out what it needs."""
+    """Whether `midfea serve` has been here, or a person has put class folders into "images"."""
     return any((folder / name).exists() for name in WORKSPACE_NAMES)
 
 
@@ -152,5 +153,5 @@ def _model_near(path: Path) -> str:
 
 def hint(path: Path) -> str:
     """Of a file that is missing, the one that may have been meant."""
-    near = None if path.exists() else did_you_mean(path, Path.is_file)
+    near = None if os.path.exists(path) else did_you_mean(path, os.path.isfile)
     return "" if near is None else f" (did you mean {near}?)"

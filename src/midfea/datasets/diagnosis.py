@@ -168,7 +168,7 @@ def pictures_not_read(trees: Iterable[Tree]) -> str:
 
 def _no_folder(path: Path) -> WrongFolder:
     if not os.path.exists(path):
-        near = did_you_mean(path, Path.is_dir)
+        near = did_you_mean(path, os.path.isdir)
         hint = f". Did you mean {near}?" if near else ""
         return WrongFolder(f"{path}: no such folder{hint}", near, near)
     if path.suffix.lower() == ".zip":
