@@ -31,8 +31,11 @@ def documented(cls: Class) -> Class:
                 for name, text in _split(sections.get(title, ""), ENTRY)[1].items():
                     entries.setdefault(name, text)
     start, sections = _split(inspect.cleandoc(cls.__doc__), HEADING)
-    sections["Parameters"] = _parameters(cls, texts["Parameters"])
-    sections["Attributes"] = "".join(f"{name} : {text}\n" for name, text in texts["Attributes"].items())
+    joined = {
+        "Parameters": _parameters(cls, texts["Parameters"]),
+        "Attributes": "".join(f"{name} : {text}\n" for name, text in texts["Attributes"].items()),
+    }
+    sections = joined | {title: body for title, body in sections.items() if title not in joined}
     whole = [f"{title}\n{'-' * len(title)}\n{body.rstrip()}\n" for title, body in sections.items()]
     cls.__doc__ = "\n".join([f"{start.rstrip()}\n", *whole])
     return cls
