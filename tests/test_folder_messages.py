@@ -97,11 +97,11 @@ def test_labels_in_a_table_are_not_read(here, said):
 
 
 def test_pictures_that_are_not_read_are_counted(here, said):
-    make(here, **{"phone/cats": "1.HEIC 2.HEIC", "phone/my dogs": "3.CR2 logo.svg 4.heic"})
+    make(here, **{"phone/cats": "1.CR2 2.CR2", "phone/my dogs": "3.PSD logo.svg 4.cr2"})
     assert said("train phone") == (
-        "phone: no images found that midfea reads, but pictures in other formats: 3 .heic, 1 .cr2, "
+        "phone: no images found that midfea reads, but pictures in other formats: 3 .cr2, 1 .psd, "
         "1 .svg. Save them as JPEG or PNG, with ImageMagick for example, folder by folder. "
-        "Type: magick mogrify -format jpg phone/cats/*.HEIC"
+        "Type: magick mogrify -format jpg phone/cats/*.CR2"
     )
 
 
