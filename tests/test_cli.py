@@ -159,7 +159,7 @@ def test_report_of_train(photos, tmp_path):
 def test_compare(photos, tmp_path):
     rows = tmp_path / "rows.json"
     result = midfea(
-        "compare", "--data", photos / "train", "--methods", "pixels,hog", "--splits", 2, "--json", rows
+        "compare", photos / "train", "--methods", "pixels,hog", "--splits", 2, "--json", rows
     )
     assert result.returncode == 0, result.stderr
     found = json.loads(rows.read_text())
@@ -175,6 +175,10 @@ def test_compare(photos, tmp_path):
 
 
 def test_compare_with_bad_input(photos, tmp_path):
+    for folders in ([], [photos / "train", "--data", photos / "train"]):
+        refused = midfea("compare", *folders)
+        assert refused.returncode == 2
+        assert "name one folder, such as: midfea compare photos" in refused.stderr
     fails_in_one_line(midfea("compare", "--data", tmp_path / "none"), "no such folder")
     fails_in_one_line(
         midfea("compare", "--data", photos / "train", "--methods", "fast,magic"), "'magic'", "sift"
@@ -272,6 +276,7 @@ def test_bad_files_among_good_ones_are_named_skipped_and_counted(tmp_path, photo
     (folder / "pits" / "text.jpg").write_text("no image at all")
     Image.new("L", (3, 3)).save(folder / "pits" / "tiny.png")
     (folder / "pits" / "notes.txt").write_text("passed over silently")
+    (folder / "pits" / "raw.CR2").write_bytes(b"a picture, of no format that is read")
     image = Image.open(good)
     deep = np.asarray(image).astype(np.uint16) * 257
     Image.fromarray(deep).save(folder / "pits" / "deep.png")
@@ -280,10 +285,10 @@ def test_bad_files_among_good_ones_are_named_skipped_and_counted(tmp_path, photo
     result = midfea("train", folder, "-o", tmp_path / "m.midfea")
     assert result.returncode == 0
     count = len(list(folder.rglob("*.*"))) - 1
-    assert f"skipped 3 of {count} files" in result.stderr
-    for name in ("cut.jpg", "text.jpg", "tiny.png"):
+    assert f"skipped 4 of {count} files" in result.stderr
+    for name in ("cut.jpg", "raw.CR2", "text.jpg", "tiny.png"):
         assert name in result.stderr
-    assert f"from {count - 3} images" in result.stdout
+    assert f"from {count - 4} images" in result.stdout
     some = midfea("predict", tmp_path / "m.midfea", folder / "pits")
     assert some.returncode == 1
     assert "deep.png" in some.stdout
@@ -310,6 +315,12 @@ def test_models_that_cannot_be_used(tmp_path, photos, model):
     missing = midfea("predict", model, tmp_path / "missing.jpg")
     assert missing.returncode == 1
     assert "missing.jpg: no such file" in missing.stderr
+
+
+def test_ports_that_do_not_exist_are_refused():
+    refused = midfea("serve", "--port", 80000)
+    assert refused.returncode == 2
+    assert "--port" in refused.stderr and "65535" in refused.stderr
 
 
 def test_unknown_option_is_explained(photos):

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from midfea.cli.common import check_outputs, print_table, save_rows, warn, warn_skipped
+from midfea.cli.common import check_outputs, print_table, save_rows, warn, warn_nested, warn_skipped
+from midfea.cli.mending import mending
 from midfea.cli.options import Jobs, Seed
 
 if TYPE_CHECKING:
@@ -25,9 +26,13 @@ def _complete(typed: str) -> list[str]:
 
 
 def compare(
+    folder: Annotated[
+        Path | None,
+        typer.Argument(help="One folder of images for each class inside it.", show_default=False),
+    ] = None,
     data: Annotated[
-        Path, typer.Option(help="One folder of images for each class inside it.", show_default=False)
-    ],
+        Path | None, typer.Option(help="The same, as an option.", show_default=False)
+    ] = None,
     methods: Annotated[
         list[str] | None,
         typer.Option(
@@ -59,23 +64,29 @@ def compare(
 
     Examples:
 
-        midfea compare --data photos
-        midfea compare --data photos --methods fast,best --splits 5 --json rows.json
+        midfea compare photos
+        midfea compare photos --methods fast,best --splits 5 --json rows.json
     """
     from midfea.bench.methods import compare_methods
     from midfea.datasets import load_folder
     from midfea.progress import progress_bars
 
+    given = [path for path in (folder, data) if path is not None]
+    if len(given) != 1:
+        raise typer.BadParameter("name one folder, such as: midfea compare photos", param_hint="FOLDER")
+    (place,) = given
     check_outputs(json_file)
     chosen = _chosen(methods)
     with progress_bars():
-        photos = load_folder(data)
+        with mending(place):
+            photos = load_folder(place)
+        warn_nested(photos)
         warn_skipped(photos.skipped, len(photos.paths) + len(photos.skipped))
         rows = compare_methods(
             photos.images,
             photos.target,
             chosen,
-            dataset=data.resolve().name,
+            dataset=place.resolve().name,
             n_splits=splits,
             test_share=test_share,
             seed=seed,

@@ -16,8 +16,11 @@ from midfea.cli.common import (
     read_folder,
 )
 from midfea.cli.options import Folder, Jobs, Model, Report, SkippedFile
+from midfea.provenance import command_line
 
 if TYPE_CHECKING:
+    from sklearn.utils import Bunch
+
     from midfea.learning.interval import Interval
     from midfea.learning.predictions import Predictions
 
@@ -52,12 +55,12 @@ def evaluate(
     from midfea.report import Facts, Gallery, write_report
 
     check_outputs(report, json_file, skipped)
-    classifier = load_classifier(model)
+    classifier = load_classifier(model, [folder])
     classifier.n_jobs = jobs
     with progress_bars():
         expect(lambda: expected_prediction(classifier, find_images([folder])))
-        data = read_folder(folder, classifier, report is not None, skipped)
-        _check_labels(data.target, classifier.classes_, folder)
+        data = read_folder(folder, classifier, report is not None, skipped, testing=True)
+        _check_labels(data, classifier.classes_)
         images = data.paths if classifier.reads_files else data.images
         probabilities = classifier.predict_proba(images)
     classes = classifier.classes_.astype(str)
@@ -102,11 +105,18 @@ def _print_result(predictions: Predictions, interval: Interval) -> None:
     print(f"Accuracy: {interval} of {n_images} images, mean recall {predictions.mean_recall:.1%}")
 
 
-def _check_labels(target: Any, classes: Any, folder: Path) -> None:
-    if not len(target):
+def _check_labels(data: Bunch, classes: Any) -> None:
+    from midfea.datasets.diagnosis import nested_classes
+
+    folder = data.tree.path
+    if not len(data.target):
         raise ValueError(f"{folder}: no usable image")
     known = {str(label) for label in classes}
-    strange = sorted(set(target.tolist()) - known)
+    strange = sorted(set(data.target.tolist()) - known)
+    for path, inside in nested_classes(data.tree) if strange else []:
+        if set(inside) <= known:
+            listed, line = ", ".join(inside), command_line({folder: path})
+            raise ValueError(f"{folder}: the classes ({listed}) lie deeper, in {path}. Type: {line}")
     if strange:
         raise ValueError(
             f"{folder}: the model knows no class {', '.join(map(repr, strange))}, only "

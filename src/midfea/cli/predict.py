@@ -72,7 +72,7 @@ def predict(
     from midfea.progress import expect, progress_bars
 
     check_outputs(skipped)
-    classifier = load_classifier(model)
+    classifier = load_classifier(model, [Path(place) for place in places])
     classifier.n_jobs = jobs
     named = [name for place in places for name in (_names() if place == "-" else [place])]
     paths, left_out = search_images(named)

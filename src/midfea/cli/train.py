@@ -11,13 +11,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from midfea.cli.common import check_outputs, read_folder, training_curve, warn, warn_listed
+from midfea.cli.common import (
+    check_outputs,
+    read_folder,
+    training_curve,
+    warn,
+    warn_listed,
+    warn_nested,
+)
+from midfea.cli.mending import mending
 from midfea.cli.options import Folder, Jobs, Preset, PresetOption, Report, Seed, SkippedFile
 
 if TYPE_CHECKING:
     from sklearn.utils import Bunch
 
     from midfea import MidFeaClassifier
+    from midfea.datasets.diagnosis import Tree
     from midfea.progress import Plan
 
 MIN_IMAGES_PER_CLASS = 10
@@ -65,8 +74,10 @@ def train(
     started = time.perf_counter()
     with progress_bars():
         expect(lambda: _steps(folder, model))
-        data = read_folder(folder, model, report is not None, skipped)
-        _check_classes(data.target, data.target_names, folder)
+        data = read_folder(folder, model, report is not None, skipped, output=output)
+        with mending(folder):
+            _check_classes(data.target, data.tree)
+        warn_nested(data)
         _warn_duplicates([image.digest() for image in data.images], data.target, data.paths, folder)
         model.fit(data.images, data.target)
     output = _save(model, output)
@@ -152,17 +163,16 @@ def make_classifier(
     )
 
 
-def _check_classes(target: Any, names: list[str], folder: Path) -> None:
+def _check_classes(target: Any, tree: Tree) -> None:
     """ValueError if there is nothing to tell apart; warnings if it will be hard."""
     import numpy as np
 
+    from midfea.datasets.diagnosis import one_class
+
     found, counts = np.unique(target, return_counts=True)
     if len(found) < 2:
-        what = f"one class only, {str(found[0])!r}" if len(found) else "no usable image"
-        raise ValueError(
-            f"{folder}: {what}. A classifier needs two folders of images or more, one for each class"
-        )
-    for name in sorted(set(names) - set(found)):
+        raise one_class(tree, [str(name) for name in found])
+    for name in sorted({folder.path.name for folder in tree.folders} - set(found)):
         warn(f"the folder {name!r} holds no usable image and is left out")
     few = [
         f"{str(name)!r}: {count}"

@@ -1,5 +1,6 @@
 """Images to learn from: the built-in set, folders of one's own, and the published sets of the paper."""
 
+from midfea.datasets.diagnosis import WrongFolder
 from midfea.datasets.fgnet import load_fgnet
 from midfea.datasets.folder import Skipped, load_folder
 from midfea.datasets.official import DatasetError, load_ar, load_caltech101, load_caltech256, load_yale_b
@@ -8,6 +9,7 @@ from midfea.datasets.surfaces import load_surfaces
 __all__ = [
     "DatasetError",
     "Skipped",
+    "WrongFolder",
     "load_ar",
     "load_caltech101",
     "load_caltech256",

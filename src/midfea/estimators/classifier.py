@@ -19,6 +19,7 @@ from sklearn.utils.validation import (
 )
 
 from midfea.engines import get_engine
+from midfea.estimators.documented import documented
 from midfea.estimators.fitted_classifier import FittedClassifier
 from midfea.estimators.neuron_selectivity import NeuronSelectivity, fit_ns_layer
 from midfea.estimators.plan import expected_steps
@@ -37,6 +38,7 @@ from midfea.progress import expect, progress_bars
 N_FOLDS_OF_COSTLY_HEADS = 3  # where an NS layer is learned anew for each fold
 
 
+@documented
 @dataclass(eq=False, repr=False, kw_only=True)
 class MidFeaClassifier(FittedClassifier):
     """Images to labels: `MidFea` features and a linear SVM with calibrated probabilities.
@@ -62,8 +64,6 @@ class MidFeaClassifier(FittedClassifier):
         `predict` always names a class. See `belonging`.
     keep_features : keep the features of the training images as `training_features_`.
 
-    All other parameters are those of `MidFea`.
-
     Attributes
     ----------
     classes_ : the labels, sorted
@@ -72,10 +72,8 @@ class MidFeaClassifier(FittedClassifier):
     coef_, intercept_ : the SVM, (n_classes, n_features) and (n_classes,); one row for two classes
     validation_ : `Validation`, the predictions for training images by models trained without them, with
         `accuracy` and `interval`; it is kept in model files
-    extractor_, ns_layer_, head_, network_, belonging_ : the fitted parts; None for one that is not used
+    ns_layer_, head_, network_, belonging_ : the fitted parts; None for one that is not used
     training_features_ : features of the training images, with `keep_features` (not kept in model files)
-
-    and those of `MidFea`.
 
     Examples
     --------
@@ -105,7 +103,7 @@ class MidFeaClassifier(FittedClassifier):
         y : label of each image
         groups : group of each image (e.g. the person shown); a group is never split between training and
             validation. Equal images are a group in any case.
-        others : images of none of the classes, if there are any: what is refused is learned from them too
+        others : images of none of the classes, if there are any: refusing is learned from them too
         """
         self._check_parameters()
         kinds, tune = check_augment(self.augment), self.fine_tunes()  # errors now, and not after minutes

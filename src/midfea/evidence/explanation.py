@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -20,6 +20,7 @@ from midfea.pictures.picture import Picture
 from midfea.pictures.resize import Grey
 
 N_NEAREST = 6
+N_SHOWN = 3  # words on either side, in a line
 N_PLACES = 12  # of each word, the weightiest
 
 
@@ -39,7 +40,7 @@ class Nearest(NamedTuple):
     distances: Floats
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Explanation:
     """Why a classifier gave an image its decision value for one class.
 
@@ -83,7 +84,21 @@ class Explanation:
     neurons: Neurons | None
     nearest: Nearest | None
     belonging: float | None
-    make_maps: Callable[[Grey], dict[str, NDArray[Any]]] = field(repr=False)
+    make_maps: Callable[[Grey], dict[str, NDArray[Any]]]
+
+    def __repr__(self) -> str:
+        """Class, probability and decision value, and the words that weigh most."""
+        share = dict(zip(self.classes.tolist(), self.probabilities.tolist(), strict=True))
+        names = [self.label] if self.label == self.predicted else [self.label, self.predicted]
+        label, *predicted = [f"{name} ({share[name]:.1%})" for name in np.asarray(names).tolist()]
+        words = [
+            f"words {side} "
+            + ", ".join(f"{word.word} ({word.contribution:+.3f})" for word in found[:N_SHOWN])
+            for side, found in (("for", self.words_for), ("against", self.words_against))
+            if found
+        ]
+        parts = [f"for {label}", *(f"predicted {name}" for name in predicted)]
+        return f"<Explanation {'; '.join([*parts, f'decision value {self.decision:.3f}', *words])}>"
 
     @cached_property
     def maps(self) -> dict[str, NDArray[Any]]:

@@ -19,18 +19,20 @@ from typing import NamedTuple
 
 OVERLAP = 0.25  # share of Nadeau and Bengio's addition to the variance
 SMALL_SAMPLE = 5.0  # images
+TOO_FEW = "too few images to say"
 Z = 1.959963984540054  # 95 % of a normal distribution lie within so many deviations
 
 
 class Interval(NamedTuple):
-    """An accuracy and the 95 % interval around it, as shares."""
+    """An accuracy and the 95 % interval around it, as shares; NaN if it cannot be said."""
 
     accuracy: float
     low: float
     high: float
 
     def __str__(self) -> str:
-        return f"{self.accuracy:.1%} (95 % interval {100 * self.low:.1f} to {100 * self.high:.1f} %)"
+        known = TOO_FEW if math.isnan(self.accuracy) else f"{self.accuracy:.1%}"
+        return f"{known} (95 % interval {100 * self.low:.1f} to {100 * self.high:.1f} %)"
 
 
 def wilson(correct: float, n: float) -> Interval:

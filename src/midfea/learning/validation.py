@@ -6,6 +6,7 @@ that is shown comes from it.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -15,6 +16,9 @@ from scipy.special import softmax
 
 from midfea.learning.folds import Indices, count_groups
 from midfea.learning.interval import Interval, cross_validated
+
+# Below, intervals cover the accuracy on new images too rarely.
+MIN_IMAGES, MIN_IMAGES_PER_CLASS = 20, 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,12 +81,25 @@ class Validation:
 
     @cached_property
     def interval(self) -> Interval:
-        """Of the accuracy on new images: 95 %. A group counts as one image."""
+        """Of the accuracy on new images: 95 %. A group counts as one image.
+
+        With too few images it is NaN, and the interval reaches to 1: models that lack one image of a
+        class are then much worse than the one that is kept.
+        """
         share = self.n_groups / max(len(self), 1)
         n_used = len(np.unique(self.folds))
-        return cross_validated(
+        found = cross_validated(
             share * int(self.correct.sum()), share * len(self), max(self.n_folds, 2), n_used
         )
+        return found if self.is_enough else Interval(math.nan, found.low, 1.0)
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether there are so many images that the accuracy means something."""
+        n_used = len(np.unique(self.folds))
+        n_images = len(self) * self.n_folds / max(n_used, 1)  # also those that were never held out
+        n_classes = self.scores.shape[1]
+        return len(self) >= MIN_IMAGES and n_images >= MIN_IMAGES_PER_CLASS * n_classes
 
     @property
     def how(self) -> str:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import os
 import platform
-import shlex
-import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -21,6 +20,7 @@ from midfea.files import replacing
 from midfea.learning.curve import LearningCurve
 from midfea.learning.interval import Interval
 from midfea.learning.predictions import Predictions
+from midfea.provenance import command_line
 from midfea.report.gallery import Gallery, mistakes, script_data, stage_maps
 from midfea.view import charts, confusion, inside
 from midfea.view.markup import Part, facts, page, scrollable, static, text
@@ -136,12 +136,14 @@ def _headline(classifier: Predictor, predictions: Predictions, gallery: Gallery,
         "mean recall of the classes": f"{predictions.mean_recall:.1%}",
         "time for an image": f"{milliseconds_per_image(classifier, gallery.images):.1f} ms",
     }
+    if math.isnan(about.interval.accuracy):
+        del tiles["mean recall of the classes"]
     tiles |= {name: f"{accuracy:.1%}" for name, accuracy in about.others.items()}
     return f"{charts.headline(about.interval)}<p>{text(about.how)}</p>{facts(tiles.items(), 'tiles')}"
 
 
 def _made(model: MidFeaClassifier | None, about: Facts) -> str:
-    rows = {"Command": _command_line()}
+    rows = {"Command": command_line()}
     if about.learned:
         rows["Learned from"] = about.learned
     if about.seed is not None:
@@ -160,13 +162,6 @@ def _made(model: MidFeaClassifier | None, about: Facts) -> str:
         f"{facts(rows.items(), 'made')}<details><summary>All settings</summary>"
         f'<div class="scroll"><table class="plain">{settings}</table></div></details>'
     )
-
-
-def _command_line() -> str:
-    """What the user typed, as a shell would take it."""
-    program = Path(sys.argv[0]).name
-    name = "midfea" if program in ("-c", "__main__.py") else program
-    return shlex.join([name, *sys.argv[1:]])
 
 
 def _versions() -> dict[str, str]:

@@ -86,12 +86,12 @@ def _model_json(loaded: LoadedModel, digest: str) -> Json:
 
 
 def accuracy_json(loaded: LoadedModel) -> Json | None:
-    """The accuracy on validation images with its 95 % interval; None if there were none."""
+    """Accuracy, if there are images enough to say, and 95 % interval; None without validation."""
     validation = loaded.validation
     if validation is None:
         return None
     return {
-        "value": validation.interval.accuracy,
+        "value": validation.interval.accuracy if validation.is_enough else None,
         "low": validation.interval.low,
         "high": validation.interval.high,
         "n": len(validation.indices),

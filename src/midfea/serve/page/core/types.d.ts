@@ -22,7 +22,7 @@ export interface Refusal {
 }
 
 export interface Accuracy {
-  value: number;
+  value: number | null;
   low: number;
   high: number;
   n: number;
