@@ -167,6 +167,7 @@ def test_all_parts_are_there(report, fitted):
         "confusion",
         "pairs",
         "classes",
+        "decisions",
         "mistakes",
         "curve",
         "filters",
@@ -237,7 +238,7 @@ def test_a_classifier_of_another_kind_shows_no_inside(fitted, report, tmp_path):
     write_report(tmp_path / "r.html", Exported(), predictions, gallery, facts)
     page = Page((tmp_path / "r.html").read_text(encoding="utf-8"))
     parts = [found["id"] for tag, found in page.tags if tag == "section"]
-    assert parts == ["confusion", "pairs", "classes", "mistakes", "how"]
+    assert parts == ["confusion", "pairs", "classes", "decisions", "mistakes", "how"]
 
 
 @pytest.mark.parametrize(("correct", "n"), [(0, 3), (1, 2), (19, 20), (20, 20), (5000, 5000)])

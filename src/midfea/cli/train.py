@@ -13,6 +13,7 @@ import typer
 
 from midfea.cli.common import check_outputs, read_folder, training_curve, warn, warn_listed
 from midfea.cli.options import Folder, Jobs, Preset, PresetOption, Report, Seed, SkippedFile
+from midfea.cli.results import print_accuracy, print_best_promise, print_classes
 
 if TYPE_CHECKING:
     from sklearn.utils import Bunch
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from midfea import MidFeaClassifier
 
 MIN_IMAGES_PER_CLASS = 10
-MAX_CLASS_RATIO = 3.0  # images of the largest class by those of the smallest
 
 
 def train(
@@ -72,14 +72,24 @@ def train(
     learned = f"{len(data.images)} images of {len(model.classes_)} classes in {seconds:.0f} s"
     print(f"Learned from {learned}.")
     if len(model.validation_):
-        print(f"Accuracy on new images: {model.validation_.interval}")
-        print(f"  ({model.validation_.how})")
+        _print_validation(model, output)
     else:
         warn("how good the model is cannot be said: every class has one image only")
     print(f"Model: {output} ({output.stat().st_size / 1e6:.1f} MB)")
     if report is not None:
         _write_report(report, model, data, folder, learned, seed)
         print(f"Report: {report}")
+
+
+def _print_validation(model: MidFeaClassifier, path: Path) -> None:
+    """What to expect on new images, from the validation record."""
+    from midfea.learning.predictions import Predictions
+
+    validation = model.validation_
+    predictions = Predictions.of_validation(validation, model.classes_.astype(str))
+    print_classes(predictions, all_are=f"midfea info {path}")
+    print_accuracy(f"Accuracy on new images: {validation.interval}\n  ({validation.how})", predictions)
+    print_best_promise(predictions, path)
 
 
 def _save(model: MidFeaClassifier, path: Path) -> Path:
@@ -141,6 +151,8 @@ def make_classifier(
 def _check_classes(target: Any, names: list[str], folder: Path) -> None:
     """ValueError if there is nothing to tell apart; warnings if it will be hard."""
     import numpy as np
+
+    from midfea.learning.predictions import MAX_CLASS_RATIO
 
     found, counts = np.unique(target, return_counts=True)
     if len(found) < 2:

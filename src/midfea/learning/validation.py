@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 
 from midfea.learning.folds import Indices, count_groups
-from midfea.learning.interval import Interval, cross_validated
+from midfea.learning.interval import Interval, cross_validated, overlap_factor
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,16 +78,30 @@ class Validation:
     @cached_property
     def interval(self) -> Interval:
         """Of the accuracy on new images: 95 %. A group counts as one image."""
-        share = self.n_groups / max(len(self), 1)
-        n_used = len(np.unique(self.folds))
+        share = self.independent
         return cross_validated(
-            share * int(self.correct.sum()), share * len(self), max(self.n_folds, 2), n_used
+            share * int(self.correct.sum()), share * len(self), max(self.n_folds, 2), self.n_used
         )
+
+    @property
+    def independent(self) -> float:
+        """Independent images by images: a group counts as one image."""
+        return self.n_groups / max(len(self), 1)
+
+    @property
+    def n_used(self) -> int:
+        """Folds that were held out."""
+        return len(np.unique(self.folds))
+
+    @cached_property
+    def worth(self) -> float:
+        """How many independent predictions one of these is worth in an interval."""
+        return self.independent / overlap_factor(self.n_groups, max(self.n_folds, 2), self.n_used)
 
     @property
     def how(self) -> str:
         """How the images were held out, in words."""
-        n_used = len(np.unique(self.folds))
+        n_used = self.n_used
         which = "it" if n_used == self.n_folds else "them"
         subject = f"each of {len(self)} images" if which == "it" else f"{len(self)} images"
         folds = f"{self.n_folds} folds" if which == "it" else f"{n_used} of {self.n_folds} folds"
