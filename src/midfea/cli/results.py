@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from midfea.cli.common import print_table
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from numpy.typing import NDArray
+
+    from midfea.export.runtime import Predictor
     from midfea.learning.decisions import Target
-    from midfea.learning.interval import Interval
     from midfea.learning.predictions import Predictions
 
 N_CLASSES_SHOWN = 12
@@ -45,26 +48,46 @@ def print_accuracy(accuracy: str, predictions: Predictions) -> None:
     print("\n".join([*lines, guessing]))
 
 
-def read_targets(precisions: Sequence[float] | None, missed: Sequence[str] | None) -> list[Target]:
-    """The targets of `--precision` and `--miss`."""
+def read_targets(
+    precisions: Sequence[float] | None, missed: Sequence[str] | None, classes: NDArray[Any]
+) -> list[Target]:
+    """The targets of `--precision` and `--miss`; ValueError if one makes no sense for these classes."""
     from midfea.learning.decisions import MissTarget, PrecisionTarget
 
     targets: list[Target] = [PrecisionTarget(share) for share in precisions or []]
-    return targets + [MissTarget.parse(text) for text in missed or []]
+    for written in missed or []:
+        target = MissTarget.parse(written)
+        target.number(classes)
+        targets.append(target)
+    return targets
 
 
-def print_best_promise(predictions: Predictions, model: Path) -> None:
-    """How many images can be decided at the highest of the usual precisions, and how."""
-    from midfea.learning.decisions import percent
-    from midfea.view.decisions import PRECISIONS, best_promise, looked_at
+def validation_of(classifier: Predictor) -> Predictions | None:
+    """The predictions of a model's validation record; None if its file has none."""
+    from midfea.export.runtime import OnnxClassifier
+    from midfea.learning.predictions import Predictions
+
+    if isinstance(classifier, OnnxClassifier) or not len(classifier.validation_):
+        return None
+    return Predictions.of_validation(classifier.validation_, classifier.classes_.astype(str))
+
+
+def print_promises(predictions: Predictions, model: Path) -> None:
+    """What can be decided at the highest of the usual precisions; the cost of finding a rare class."""
+    from midfea.learning.decisions import MissTarget
+    from midfea.view.decisions import MISSED_SHARES, PRECISIONS, best_promise, promise
 
     best = best_promise(predictions)
     if best is None:
-        target = f"{percent(PRECISIONS[-1])} correct"
-        print(f"No part of the images can be decided with a promise of {target}.")
-        return
-    target, threshold = best
-    decided = target.measure(predictions, threshold)
-    print(f"{decided.share:.0%} of new images can be decided at {target}{looked_at(decided)}.")
-    if threshold:
-        print(f"  (midfea predict {model} PHOTOS --threshold {threshold:g})")
+        print(promise(PRECISIONS[-1], predictions))
+    else:
+        target, threshold = best
+        print(promise(target, predictions))
+        if threshold:
+            print(f"  (midfea predict {model} PHOTOS --threshold {threshold:g})")
+    if predictions.unequal:
+        miss = MissTarget(predictions.rarest.name, MISSED_SHARES[0])
+        print(promise(miss, predictions))
+        if miss.threshold(predictions).value is not None:
+            wish = shlex.quote(f"{miss.name}={miss.share:g}")
+            print(f"  (midfea predict {model} PHOTOS --miss {wish})")

@@ -13,7 +13,7 @@ import typer
 
 from midfea.cli.common import check_outputs, read_folder, training_curve, warn, warn_listed
 from midfea.cli.options import Folder, Jobs, Preset, PresetOption, Report, Seed, SkippedFile
-from midfea.cli.results import print_accuracy, print_best_promise, print_classes
+from midfea.cli.results import print_accuracy, print_classes, print_promises
 
 if TYPE_CHECKING:
     from sklearn.utils import Bunch
@@ -89,7 +89,7 @@ def _print_validation(model: MidFeaClassifier, path: Path) -> None:
     predictions = Predictions.of_validation(validation, model.classes_.astype(str))
     print_classes(predictions, all_are=f"midfea info {path}")
     print_accuracy(f"Accuracy on new images: {validation.interval}\n  ({validation.how})", predictions)
-    print_best_promise(predictions, path)
+    print_promises(predictions, path)
 
 
 def _save(model: MidFeaClassifier, path: Path) -> Path:

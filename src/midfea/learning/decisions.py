@@ -2,10 +2,10 @@
 
 Two wishes can be promised from labelled images that the model did not learn from:
 
-- "99 % of what is decided shall be correct": a confidence from which on predictions are taken, the other
-  images are looked at (`PrecisionTarget`);
-- "at most 1 % of the cracks shall be missed": a probability from which on the answer is "crack", whatever
-  else is probable (`MissTarget`).
+- "99 % of what is decided shall be correct": a confidence from which on predictions are taken;
+  people look at the other images (`PrecisionTarget`);
+- "at most 1 % of the cracks shall be missed": a probability from which on the answer is "crack",
+  whatever else is probable (`MissTarget`).
 
 The threshold that looks best on some images promises too much for others. Both are chosen with a margin
 that is exact for any number of images, if new images are of the same kind. Where there are too few
@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,12 +47,12 @@ def precision_threshold(
 ) -> Threshold:
     """The lowest confidence from which on at least this share of new predictions is correct.
 
-    Fixed-sequence testing (Angelopoulos, Bates, Candes, Jordan, Lei: Learn then Test, 2021): the images
-    stand in the order of their confidence, and for one more image at a time an exact binomial test (that
-    of Clopper and Pearson) asks whether too many of those so far may be wrong on new images. At the first
-    test that fails it ends. All tests are at 5 %, and so is the whole. For if too many are wrong below
-    some confidence t, the images above t are a sample of what lies above t: their test, which stands
-    before all that must fail, is passed wrongly in 5 % of the cases.
+    Fixed-sequence testing (Angelopoulos, Bates, Candes, Jordan, Lei: Learn then Test, 2021). The images
+    stand in the order of their confidence. One image more at a time, the exact binomial test of Clopper
+    and Pearson asks whether too many of those so far could be wrong on new images; the first test that
+    fails ends it. Each test is at 5 %, and so is the whole: let t be the highest confidence from which on
+    too many new predictions are wrong. Our images above t are a sample of all above t, and their test
+    comes before those of any threshold that is too low. It is passed wrongly in 5 % of the cases.
 
     Parameters
     ----------
@@ -103,9 +104,7 @@ def recall_threshold(probability: Floats, missed: float, independent: float = 1.
     n_free = missed * (n * independent + 1) - 1  # that may lie below
     if n_free < -1e-9:
         needed = math.ceil((1 / missed - 1) / independent - 1e-9)
-        return Threshold(
-            None, f"that needs {needed:,} images of the class or more, there are {n:,}"
-        )
+        return Threshold(None, f"that needs {needed:,} images of the class or more, there are {n:,}")
     ranked = np.sort(probability)
     place = min(int(n_free / independent + 1e-9), n - 1)
     highest = float(ranked[place])
@@ -129,7 +128,6 @@ class Decided:
     images: int
     decided: int
     correct: int
-    independent: float = 1.0
 
     @property
     def share(self) -> float:
@@ -139,7 +137,7 @@ class Decided:
     @property
     def precision(self) -> Interval:
         """Of those that are decided, the share that is correct."""
-        return wilson(self.correct * self.independent, self.decided * self.independent)
+        return wilson(self.correct, self.decided)
 
 
 @dataclass(frozen=True)
@@ -193,8 +191,7 @@ class PrecisionTarget:
     def measure(self, predictions: Predictions, threshold: float) -> Decided:
         """What the threshold does with these images."""
         decided = predictions.confidence >= threshold
-        n_correct = int((decided & predictions.correct).sum())
-        return Decided(len(decided), int(decided.sum()), n_correct, predictions.independent)
+        return Decided(len(decided), int(decided.sum()), int((decided & predictions.correct).sum()))
 
 
 @dataclass(frozen=True)
@@ -226,9 +223,9 @@ class MissTarget:
             raise ValueError(f"write CLASS=SHARE, such as crack=0.01: got {text!r}")
         return cls(name, number)
 
-    def number(self, predictions: Predictions) -> int:
-        """Of the class; ValueError if the model does not know it."""
-        names = predictions.classes.astype(str).tolist()
+    def number(self, classes: NDArray[Any]) -> int:
+        """Of the class; ValueError if it is none of these."""
+        names = classes.astype(str).tolist()
         if self.name not in names:
             known = ", ".join(names[:20]) + (", ..." if len(names) > 20 else "")
             raise ValueError(f"the model knows no class {self.name!r}, only {known}")
@@ -236,13 +233,13 @@ class MissTarget:
 
     def threshold(self, predictions: Predictions) -> Threshold:
         """The probability of the class from which on it is the answer."""
-        number = self.number(predictions)
+        number = self.number(predictions.classes)
         probability = predictions.probabilities[predictions.labels == number, number]
         return recall_threshold(probability, self.share, predictions.independent)
 
     def measure(self, predictions: Predictions, threshold: float) -> Called:
         """What the threshold does with these images."""
-        number = self.number(predictions)
+        number = self.number(predictions.classes)
         called = predictions.probabilities[:, number] >= threshold
         of_class = predictions.labels == number
         return Called(
@@ -266,6 +263,11 @@ class DecisionRule:
 
     sought: tuple[int, float] | None = None
     unsure_below: float = 0.0
+
+    @property
+    def may_differ(self) -> bool:
+        """Whether an answer may be another than the most probable class."""
+        return self.sought is not None or self.unsure_below > 0
 
     def decide(self, probabilities: Floats) -> NDArray[np.intp]:
         """The class number of each row, or `UNSURE`."""

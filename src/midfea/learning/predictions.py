@@ -12,7 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 from midfea.learning.interval import Interval, wilson
 from midfea.learning.validation import Validation
 
-MAX_CLASS_RATIO = 3.0  # images of the largest class by those of the smallest; beyond, classes are unequal
+MAX_CLASS_RATIO = (
+    3.0  # images of the largest class by those of the smallest; beyond, classes are unequal
+)
 
 
 class ConfusedPair(NamedTuple):
@@ -146,13 +148,20 @@ class Predictions:
         return bool(images.any() and images.max() > MAX_CLASS_RATIO * images[images > 0].min())
 
     @property
+    def rarest(self) -> ClassScores:
+        """The class with the fewest images, of those that have some."""
+        return min((row for row in self.per_class if row.images), key=lambda row: row.images)
+
+    @property
     def beyond_accuracy(self) -> list[str]:
         """What to know beside the accuracy, in sentences; none without images."""
         if self.baseline is None:
             return []
         mean = f"Mean recall of the classes: {self.mean_recall_interval}"
         hint = "; the classes are unequal, so this is the number to look at" if self.unequal else ""
-        guess = f"Always guessing {self.baseline.name!r} would be correct for {self.baseline.accuracy:.1%}"
+        guess = (
+            f"Always guessing {self.baseline.name!r} would be correct for {self.baseline.accuracy:.1%}"
+        )
         return [f"{mean}{hint}.", f"{guess}."]
 
     def worst_classes(self, n_classes: int) -> list[ClassScores]:

@@ -138,7 +138,8 @@ def _headline(classifier: Predictor, predictions: Predictions, gallery: Gallery,
         "time for an image": f"{milliseconds_per_image(classifier, gallery.images):.1f} ms",
     }
     tiles |= {name: f"{accuracy:.1%}" for name, accuracy in about.others.items()}
-    return f"{charts.headlines(about.interval, predictions)}<p>{text(about.how)}</p>{facts(tiles.items(), 'tiles')}"
+    large = charts.headlines(about.interval, predictions)
+    return f"{large}<p>{text(about.how)}</p>{facts(tiles.items(), 'tiles')}"
 
 
 def _made(model: MidFeaClassifier | None, about: Facts) -> str:

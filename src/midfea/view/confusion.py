@@ -69,7 +69,7 @@ def pairs(predictions: Predictions) -> str:
 
 
 def class_table(predictions: Predictions) -> str:
-    """Recall and precision, a row for each class; before them the mean recall, and what guessing brings."""
+    """The mean recall, what guessing brings, and recall and precision of each class."""
     beyond = "".join(f"<p>{text(sentence)}</p>" for sentence in predictions.beyond_accuracy)
     head = ("class", "images", "recall", "95 % interval", "precision")
     rows = []

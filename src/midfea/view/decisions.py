@@ -14,7 +14,7 @@ from midfea.learning.decisions import (
 from midfea.learning.predictions import Predictions
 from midfea.view.markup import scrollable, text
 
-PRECISIONS = (0.99, 0.95, 0.9)  # that are tried where nobody asks for one
+PRECISIONS = tuple(map(PrecisionTarget, (0.99, 0.95, 0.9)))  # that are tried where nobody asks for one
 MISSED_SHARES = (0.05, 0.01)
 
 
@@ -23,7 +23,33 @@ def promise(target: Target, predictions: Predictions) -> str:
     threshold = target.threshold(predictions)
     if threshold.value is None:
         return f"{_capital(target)} cannot be promised: {threshold.reason}."
-    return f"{_capital(target)}: {rule(target, threshold.value)}. {_cost(target, threshold, predictions)}"
+    if isinstance(target, MissTarget):
+        cost = called_words(target.name, target.measure(predictions, threshold.value))
+    elif threshold.value:
+        decided = target.measure(predictions, threshold.value)
+        cost = f"{decided.share:.0%} of the images can be decided so; look at the rest."
+    else:
+        return f"{_capital(target)} holds if all images are decided."
+    return f"{_capital(target)}: {rule(target, threshold.value)}. {cost}"
+
+
+def usual_promises(predictions: Predictions) -> list[str]:
+    """Those of the usual precisions, and where classes are unequal what it costs to find the rarest."""
+    targets: list[Target] = [*PRECISIONS]
+    if predictions.unequal:
+        targets.append(MissTarget(predictions.rarest.name, MISSED_SHARES[0]))
+    return [promise(target, predictions) for target in targets]
+
+
+def measured(target: Target, threshold: Threshold, predictions: Predictions) -> str:
+    """What a threshold that was chosen on other images does with these, in a sentence."""
+    if threshold.value is None:
+        return f"{_capital(target)} cannot be promised: {threshold.reason}."
+    if isinstance(target, MissTarget):
+        words = called_words(target.name, target.measure(predictions, threshold.value))
+    else:
+        words = decided_words(target.measure(predictions, threshold.value))
+    return f"{_capital(target)}: {rule(target, threshold.value)}. {words}"
 
 
 def rule(target: Target, threshold: float) -> str:
@@ -31,19 +57,6 @@ def rule(target: Target, threshold: float) -> str:
     if isinstance(target, MissTarget):
         return f"answer {target.name!r} where its probability is {threshold:g} or more"
     return f"decide where the probability is {threshold:g} or more" if threshold else "decide all images"
-
-
-def _cost(target: Target, threshold: Threshold, predictions: Predictions) -> str:
-    assert threshold.value is not None
-    if isinstance(target, MissTarget):
-        return called_words(target.name, target.measure(predictions, threshold.value))
-    decided = target.measure(predictions, threshold.value)
-    return f"{decided.share:.0%} of the images can be decided so{looked_at(decided)}."
-
-
-def looked_at(decided: Decided) -> str:
-    """What to do with the images that are not decided."""
-    return "" if decided.decided == decided.images else "; look at the rest"
 
 
 def decided_words(decided: Decided) -> str:
@@ -64,14 +77,15 @@ def called_words(name: str, called: Called) -> str:
     if called.class_images:
         found += f" ({called.recall.accuracy:.1%})"
     alarms = f"{called.alarms_per_100:.1f} of 100 other images are called {name!r} too"
-    precision = "" if called.precision is None else f", so {called.precision:.0%} of what is called so is"
+    precision = (
+        "" if called.precision is None else f", so {called.precision:.0%} of what is called so is"
+    )
     return f"{found}, and {alarms}{precision}."
 
 
 def best_promise(predictions: Predictions) -> tuple[PrecisionTarget, float] | None:
     """The highest of the usual precisions that can be promised, and its threshold."""
-    for precision in PRECISIONS:
-        target = PrecisionTarget(precision)
+    for target in PRECISIONS:
         threshold = target.threshold(predictions)
         if threshold.value is not None:
             return target, threshold.value
@@ -80,8 +94,7 @@ def best_promise(predictions: Predictions) -> tuple[PrecisionTarget, float] | No
 
 def promises(predictions: Predictions) -> str:
     """The usual promises, as HTML."""
-    sentences = [promise(PrecisionTarget(precision), predictions) for precision in PRECISIONS]
-    items = "".join(f"<li>{text(sentence)}</li>" for sentence in sentences)
+    items = "".join(f"<li>{text(promise(target, predictions))}</li>" for target in PRECISIONS)
     return (
         "<p>On new images of the same kind, with 95 % confidence:</p>"
         f"<ul>{items}</ul>{_miss_table(predictions)}"
