@@ -50,9 +50,10 @@ def precision_threshold(
     Fixed-sequence testing (Angelopoulos, Bates, Candes, Jordan, Lei: Learn then Test, 2021). The images
     stand in the order of their confidence. One image more at a time, the exact binomial test of Clopper
     and Pearson asks whether too many of those so far could be wrong on new images; the first test that
-    fails ends it. Each test is at 5 %, and so is the whole: let t be the highest confidence from which on
-    too many new predictions are wrong. Our images above t are a sample of all above t, and their test
-    comes before those of any threshold that is too low. It is passed wrongly in 5 % of the cases.
+    fails ends it. Each test is at 5 %, and so is the whole. For let t be the highest confidence from
+    which on too many new predictions are wrong. Our images above t are a sample of all above t, and
+    their test comes before that of any threshold that is too low. It is passed wrongly in 5 % of the
+    cases.
 
     Parameters
     ----------

@@ -86,7 +86,7 @@ class Validation:
     @property
     def independent(self) -> float:
         """Independent images by images: a group counts as one image."""
-        return self.n_groups / max(len(self), 1)
+        return self.n_groups / len(self) if len(self) else 1.0
 
     @property
     def n_used(self) -> int:

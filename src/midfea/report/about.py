@@ -17,9 +17,9 @@ from midfea.learning.predictions import Predictions
 from midfea.model_file import format_of
 
 KINDS = {
-    "MidFea": "features of images",
-    "MidFeaClassifier": "classifier of whole images",
-    "MidFeaRegressor": "regressor: a number for each image",
+    "MidFea": "Features of images",
+    "MidFeaClassifier": "Classifier of whole images",
+    "MidFeaRegressor": "Regressor of images",
 }
 
 

@@ -33,7 +33,7 @@ def card(about: About) -> str:
         _limits(about),
         _use(about),
     )
-    lines = [f"# Model card: {_plain(about.name)}", "", f"A {about.what}{classes}, made by midfea."]
+    lines = [f"# Model card: {_plain(about.name)}", "", f"{about.what}{classes}, made by midfea."]
     for title, body in zip(SECTIONS, bodies, strict=True):
         if body:
             lines += ["", f"## {title}", "", *body]
@@ -104,7 +104,7 @@ def _limits(about: About) -> list[str]:
         "It answers with one of its classes, also for an image of something else.",
         "It was tested on images like those it learned from, not on other cameras, places, light or "
         "times. Test it on such images with `midfea evaluate` before you rely on it.",
-        "If images came in series that were not given as groups, the accuracy is too high for new series.",
+        "If images came in series that were not kept together, the accuracy is too high for new series.",
     ]
     if about.colour is False:
         lines.append("It does not see colours: red and green of the same brightness are the same.")
