@@ -157,10 +157,21 @@ def test_what_a_class_target_costs_is_counted():
     assert called.precision == 20 / (20 + alarms)
     assert called.alarms_per_100 == 100 * alarms / 40
     assert promise(target, predictions) == (
-        "At most 5 % of 'crack' missed: answer 'crack' where its probability is 0.3 or more. 20 of 20 "
-        "images of 'crack' are found (100.0%), and 25.0 of 100 other images are called 'crack' too, so "
+        "At most 5 % of 'crack' missed: answer 'crack' wherever its probability is 0.3 or more. 20 of "
+        "20 images of 'crack' are found (100.0%), and 25.0 of 100 other images are called 'crack' too, so "
         "67% of what is called so is."
     )
+
+
+def test_a_class_that_is_found_anyway_needs_no_other_answers():
+    """A high threshold never takes an answer away."""
+    labels = np.repeat([0, 1], [20, 40])
+    of_crack = np.r_[np.linspace(0.7, 0.9, 20), np.full(30, 0.1), np.full(10, 0.6)]
+    predictions = predictions_of(labels, np.column_stack([of_crack, 1 - of_crack]))
+    target = MissTarget("crack", 0.05)
+    called = target.measure(predictions, target.threshold(predictions).value)
+    assert (called.found, called.false_alarms) == (20, 10)
+    assert "missed: the usual answers keep that. 20 of 20" in promise(target, predictions)
 
 
 # -- rules, words and wishes ---------------------------------------------------------------------------

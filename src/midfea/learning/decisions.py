@@ -4,8 +4,8 @@ Two wishes can be promised from labelled images that the model did not learn fro
 
 - "99 % of what is decided shall be correct": a confidence from which on predictions are taken;
   people look at the other images (`PrecisionTarget`);
-- "at most 1 % of the cracks shall be missed": a probability from which on the answer is "crack",
-  whatever else is probable (`MissTarget`).
+- "at most 1 % of the cracks shall be missed": a probability from which on the answer is "crack", even if
+  another class is more probable (`MissTarget`).
 
 The threshold that looks best on some images promises too much for others. Both are chosen with a margin
 that is exact for any number of images, if new images are of the same kind. Where there are too few
@@ -123,6 +123,33 @@ def short_number_between(low: float, high: float) -> float:
 
 
 @dataclass(frozen=True)
+class DecisionRule:
+    """From probabilities to answers.
+
+    sought : number of a class, and the probability from which on it is the answer, even if another class
+        is more probable
+    unsure_below : no answer below this confidence
+    """
+
+    sought: tuple[int, float] | None = None
+    unsure_below: float = 0.0
+
+    @property
+    def may_differ(self) -> bool:
+        """Whether an answer may be another than the most probable class."""
+        return self.sought is not None or self.unsure_below > 0
+
+    def decide(self, probabilities: Floats) -> NDArray[np.intp]:
+        """The class number of each row, or `UNSURE`."""
+        answers = probabilities.argmax(axis=1)
+        answers[probabilities.max(axis=1) < self.unsure_below] = UNSURE
+        if self.sought is not None:
+            number, threshold = self.sought
+            answers[probabilities[:, number] >= threshold] = number
+        return answers
+
+
+@dataclass(frozen=True)
 class Decided:
     """What a threshold for the confidence does with labelled images."""
 
@@ -143,7 +170,7 @@ class Decided:
 
 @dataclass(frozen=True)
 class Called:
-    """What a threshold for the probability of a class does with labelled images."""
+    """What answering a class from a threshold on does with labelled images."""
 
     class_images: int
     found: int
@@ -241,7 +268,7 @@ class MissTarget:
     def measure(self, predictions: Predictions, threshold: float) -> Called:
         """What the threshold does with these images."""
         number = self.number(predictions.classes)
-        called = predictions.probabilities[:, number] >= threshold
+        called = DecisionRule(sought=(number, threshold)).decide(predictions.probabilities) == number
         of_class = predictions.labels == number
         return Called(
             int(of_class.sum()),
@@ -252,32 +279,6 @@ class MissTarget:
 
 
 Target = PrecisionTarget | MissTarget
-
-
-@dataclass(frozen=True)
-class DecisionRule:
-    """From probabilities to answers.
-
-    sought : number of a class, and the probability from which on it is the answer, before all else
-    unsure_below : no answer below this confidence
-    """
-
-    sought: tuple[int, float] | None = None
-    unsure_below: float = 0.0
-
-    @property
-    def may_differ(self) -> bool:
-        """Whether an answer may be another than the most probable class."""
-        return self.sought is not None or self.unsure_below > 0
-
-    def decide(self, probabilities: Floats) -> NDArray[np.intp]:
-        """The class number of each row, or `UNSURE`."""
-        answers = probabilities.argmax(axis=1)
-        answers[probabilities.max(axis=1) < self.unsure_below] = UNSURE
-        if self.sought is not None:
-            number, threshold = self.sought
-            answers[probabilities[:, number] >= threshold] = number
-        return answers
 
 
 def percent(share: float) -> str:

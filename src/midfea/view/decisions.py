@@ -16,6 +16,7 @@ from midfea.view.markup import scrollable, text
 
 PRECISIONS = tuple(map(PrecisionTarget, (0.99, 0.95, 0.9)))  # that are tried where nobody asks for one
 MISSED_SHARES = (0.05, 0.01)
+ALWAYS_MOST_PROBABLE = 0.5  # a class with this probability is the answer anyway
 
 
 def promise(target: Target, predictions: Predictions) -> str:
@@ -55,7 +56,9 @@ def measured(target: Target, threshold: Threshold, predictions: Predictions) -> 
 def rule(target: Target, threshold: float) -> str:
     """The threshold in words."""
     if isinstance(target, MissTarget):
-        return f"answer {target.name!r} where its probability is {threshold:g} or more"
+        if threshold >= ALWAYS_MOST_PROBABLE:
+            return "the usual answers keep that"
+        return f"answer {target.name!r} wherever its probability is {threshold:g} or more"
     return f"decide where the probability is {threshold:g} or more" if threshold else "decide all images"
 
 
@@ -127,7 +130,8 @@ def _miss_cells(target: MissTarget, predictions: Predictions) -> str:
         return ""
     called = target.measure(predictions, threshold)
     precision = "–" if called.precision is None else f"{called.precision:.0%}"
-    values = (percent(target.share), f"{threshold:g}", f"{called.alarms_per_100:.1f} of 100", precision)
+    wherever = "usual answers" if threshold >= ALWAYS_MOST_PROBABLE else f"{threshold:g}"
+    values = (percent(target.share), wherever, f"{called.alarms_per_100:.1f} of 100", precision)
     return "".join(f"<td>{value}</td>" for value in values)
 
 
