@@ -158,8 +158,8 @@ def test_what_a_class_target_costs_is_counted():
     assert called.alarms_per_100 == 100 * alarms / 40
     assert promise(target, predictions) == (
         "At most 5 % of 'crack' missed: answer 'crack' wherever its probability is 0.3 or more. 20 of "
-        "20 images of 'crack' are found (100.0%), and 25.0 of 100 other images are called 'crack' too, so "
-        "67% of what is called so is."
+        "20 images of 'crack' are found (100.0%), and 25.0 of 100 other images are called 'crack' "
+        "too, so 67% of what is called so is."
     )
 
 

@@ -12,9 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from midfea.learning.interval import Interval, wilson
 from midfea.learning.validation import Validation
 
-MAX_CLASS_RATIO = (
-    3.0  # images of the largest class by those of the smallest; beyond, classes are unequal
-)
+MAX_CLASS_RATIO = 3.0  # images of the largest class by those of the smallest; above, they are unequal
 
 
 class ConfusedPair(NamedTuple):
