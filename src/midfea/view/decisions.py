@@ -113,7 +113,8 @@ def _miss_table(predictions: Predictions) -> str:
         rows += [f'<tr><th scope="row">{text(scores.name)}</th>{cell}</tr>' for cell in cells if cell]
     fewest = round(1 / max(MISSED_SHARES)) - 1
     words = "<p>To miss few images of a class, answer it wherever its probability reaches a threshold"
-    note = f" ({left_out:,} classes have too few images for that, at least {fewest} are needed)"
+    few = f"{left_out:,} of {len(predictions.classes):,} classes"
+    note = f" (not for {few}: at least {fewest} images are needed)"
     if not rows:
         return f"{words}: the classes have too few images for that, at least {fewest} are needed.</p>"
     head = ("class", "missed at most", "probability from", "other images called so", "precision")
