@@ -44,6 +44,9 @@ def model(photos):
     )
     accuracy, low, high = map(float, promised.groups())
     assert 0 <= low < accuracy < high <= 100
+    assert re.search(r"scale +12 +[\d.]+% +\d+ to \d+ % +[\d.]+%", result.stdout)
+    assert "Mean recall of the classes: " in result.stdout
+    assert "would be correct for 33.3%." in result.stdout
     assert result.stderr == ""  # quiet when not on a terminal
     return photos / "model.midfea"
 
@@ -145,6 +148,49 @@ def test_evaluate(photos, model):
     assert 'id="curve"' not in page  # the training images are not at hand
 
 
+def test_evaluate_measures_what_the_thresholds_of_validation_bring(photos, model):
+    numbers = photos / "targets.json"
+    wishes = ("--precision", 0.99, "--miss", "scale=0.1", "--miss", "pits=0.01")
+    result = midfea("evaluate", model, photos / "test", *wishes, "--json", numbers)
+    assert result.returncode == 0, result.stderr
+    assert "Targets, with thresholds from the model's validation:" in result.stdout
+    assert (
+        "99 % correct cannot be promised: that needs 299 images or more, there are 36" in result.stdout
+    )
+    assert "'pits' missed cannot be promised: that needs 99 images of the class" in result.stdout
+    sure, scale, pits = json.loads(numbers.read_text())["targets"]
+    assert sure["threshold"] is pits["threshold"] is None and "299 images" in sure["reason"]
+    assert (scale["class_images"], scale["other_images"]) == (12, 24)
+    assert f"{scale['found']} of 12 images of 'scale' are found" in result.stdout
+    predicted = midfea("predict", model, photos / "test", "--miss", "scale=0.1", "--format", "csv")
+    rows = list(csv.DictReader(io.StringIO(predicted.stdout)))
+    found = [row for row in rows if row["class"] == "scale" and "/scale/" in row["file"]]
+    others = [row for row in rows if row["class"] == "scale" and "/scale/" not in row["file"]]
+    assert len(found) == scale["found"]
+    assert len(others) == scale["false_alarms"]
+    for row in rows:  # never another class than the most probable one, but for the one that is sought
+        assert row["class"] == row["most probable"] or (
+            row["class"] == "scale" and float(row["probability"]) >= scale["threshold"]
+        )
+    refused = midfea("evaluate", model, photos / "test", "--miss", "scal=0.1")
+    fails_in_one_line(refused, "knows no class 'scal', only pits, scale, scratch")
+
+
+def test_a_class_that_must_not_be_missed_is_the_answer_from_its_threshold_on(photos, model):
+    lines = midfea("predict", model, photos / "test", "--miss", "scale=0.8", "--format", "json").stdout
+    answers = [json.loads(line) for line in lines.splitlines()]
+    for answer in answers:  # eight in ten may be missed, so the threshold is high
+        assert answer["probability"] == answer["probabilities"][answer["class"]]
+    table = midfea("predict", model, photos / "test", "--miss", "scale=0.1")
+    assert "most probable" in table.stdout
+    few = midfea("predict", model, photos / "test", "--miss", "scale=0.01")
+    fails_in_one_line(
+        few, "at most 1 % of 'scale' missed cannot be promised", "99 images", "there are 12"
+    )
+    twice = midfea("predict", model, photos / "test", "--miss", "scale=0.1", "--miss", "pits=0.1")
+    fails_in_one_line(twice, "give --miss once", "scale=0.1, pits=0.1")
+
+
 def test_report_of_train(photos, tmp_path):
     report = tmp_path / "report.html"
     result = midfea("train", photos / "train", "-o", tmp_path / "m.midfea", "--report", report)
@@ -205,6 +251,13 @@ def test_warnings_about_the_images(photos, tmp_path):
     result = midfea("train", folder, "-o", tmp_path / "m.midfea")
     assert result.returncode == 0, result.stderr
     n_scale = len(scale) + 2
+    mean, accuracy = (result.stdout.index(what) for what in ("Mean recall", "Accuracy on new images"))
+    assert mean < accuracy  # the number that matters comes first
+    assert "the classes are unequal, so this is the number to look at" in result.stdout
+    assert (
+        f"Always guessing 'scale' would be correct for {(n_scale / (n_scale + 3)):.1%}." in result.stdout
+    )
+    assert "At most 5 % of 'pits' missed cannot be promised: that needs" in result.stdout
     assert "1 of 2 classes have few images" in result.stderr
     assert "'pits': 3" in result.stderr
     assert f"'scale' has {n_scale} images, 'pits' 3, {n_scale / 3:.1f} times fewer" in result.stderr

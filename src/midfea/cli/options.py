@@ -19,6 +19,24 @@ SkippedFile = Annotated[
     Path | None,
     typer.Option("--skipped", metavar="FILE", help="Also write all files left out, and why (CSV)."),
 ]
+Precisions = Annotated[
+    list[float] | None,
+    typer.Option(
+        "--precision",
+        metavar="P",
+        help="How many images can be decided, if so large a share of them shall be correct (0.99, "
+        "say)? Can be given more than once.",
+    ),
+]
+Missed = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--miss",
+        metavar="CLASS=SHARE",
+        help="What does it cost to miss at most so large a share of a class (crack=0.01, say)? Can be "
+        "given more than once.",
+    ),
+]
 Folder = Annotated[
     Path, typer.Argument(help="One folder of images for each class inside it.", show_default=False)
 ]

@@ -21,6 +21,7 @@ from midfea.cli.common import (
 )
 from midfea.cli.mending import mending
 from midfea.cli.options import Folder, Jobs, Preset, PresetOption, Report, Seed, SkippedFile
+from midfea.cli.results import print_accuracy, print_classes, print_promises
 
 if TYPE_CHECKING:
     from sklearn.utils import Bunch
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from midfea.progress import Plan
 
 MIN_IMAGES_PER_CLASS = 10
-MAX_CLASS_RATIO = 3.0  # images of the largest class by those of the smallest
 
 
 def train(
@@ -85,8 +85,7 @@ def train(
     learned = f"{len(data.images)} images of {len(model.classes_)} classes in {seconds:.0f} s"
     print(f"Learned from {learned}.")
     if len(model.validation_):
-        print(f"Accuracy on new images: {model.validation_.interval}")
-        print(f"  ({model.validation_.how})")
+        _print_validation(model, output)
     else:
         warn("how good the model is cannot be said: every class has one image only")
     print(f"Model: {output} ({output.stat().st_size / 1e6:.1f} MB)")
@@ -103,6 +102,22 @@ def _steps(folder: Path, model: MidFeaClassifier) -> Plan:
     files = find_images([folder])
     n_classes = len({file.relative_to(folder).parts[:1] for file in files})
     return [*expected_reading(files), *expected_steps(model, len(files), n_classes)]
+
+
+def _print_validation(model: MidFeaClassifier, path: Path) -> None:
+    """What to expect on new images, from the validation record."""
+    from midfea.learning.predictions import Predictions
+
+    validation = model.validation_
+    predictions = Predictions.of_validation(validation, model.classes_.astype(str))
+    if validation.is_enough:
+        print_classes(predictions, all_are=f"midfea info {path}")
+        print_accuracy(
+            f"Accuracy on new images: {validation.interval}\n  ({validation.how})", predictions
+        )
+        print_promises(predictions, path)
+    else:
+        print(f"Accuracy on new images: {validation.interval}\n  ({validation.how})")
 
 
 def _save(model: MidFeaClassifier, path: Path) -> Path:
@@ -168,6 +183,7 @@ def _check_classes(target: Any, tree: Tree) -> None:
     import numpy as np
 
     from midfea.datasets.diagnosis import one_class
+    from midfea.learning.predictions import MAX_CLASS_RATIO
 
     found, counts = np.unique(target, return_counts=True)
     if len(found) < 2:

@@ -61,6 +61,11 @@ def cross_validated(correct: float, n: float, n_folds: int, n_used: int) -> Inte
     n_folds : the samples were dealt to so many folds
     n_used : so many of them were held out, each once
     """
-    share = OVERLAP + SMALL_SAMPLE / max(n, 1)
-    factor = 1 + share * n_used / (n_folds - 1)
+    factor = overlap_factor(n, n_folds, n_used)
     return wilson(correct / factor, n / factor)
+
+
+def overlap_factor(n: float, n_folds: int, n_used: int) -> float:
+    """By how much n answers for samples held out are worth less than n independent ones."""
+    share = OVERLAP + SMALL_SAMPLE / max(n, 1)
+    return 1 + share * n_used / (n_folds - 1)

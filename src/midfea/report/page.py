@@ -22,7 +22,7 @@ from midfea.learning.interval import Interval
 from midfea.learning.predictions import Predictions
 from midfea.provenance import command_line
 from midfea.report.gallery import Gallery, mistakes, script_data, stage_maps
-from midfea.view import charts, confusion, inside
+from midfea.view import charts, confusion, decisions, inside
 from midfea.view.markup import Part, facts, page, scrollable, static, text
 
 if TYPE_CHECKING:
@@ -108,6 +108,7 @@ def _parts(
         Part("confusion", "Confusion matrix", confusion.matrix(predictions)),
         Part("pairs", "The most confused pairs", confusion.pairs(predictions), half=True),
         Part("classes", "Recall and precision", confusion.class_table(predictions), half=True),
+        Part("decisions", "What can be decided", decisions.promises(predictions)),
         Part("mistakes", "Confident mistakes", mistakes(predictions, gallery)),
     ]
     if curve is not None:
@@ -139,7 +140,8 @@ def _headline(classifier: Predictor, predictions: Predictions, gallery: Gallery,
     if math.isnan(about.interval.accuracy):
         del tiles["mean recall of the classes"]
     tiles |= {name: f"{accuracy:.1%}" for name, accuracy in about.others.items()}
-    return f"{charts.headline(about.interval)}<p>{text(about.how)}</p>{facts(tiles.items(), 'tiles')}"
+    large = charts.headlines(about.interval, predictions)
+    return f"{large}<p>{text(about.how)}</p>{facts(tiles.items(), 'tiles')}"
 
 
 def _made(model: MidFeaClassifier | None, about: Facts) -> str:

@@ -6,7 +6,7 @@ count. The predictions are those of the training.
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +19,7 @@ from midfea.serve.api.state import accuracy_json
 from midfea.serve.api.teach import ClassQuery, Limit, Offset
 from midfea.serve.errors import Clash
 from midfea.serve.store.images import StoredImage
-from midfea.view import charts, confusion, inside
+from midfea.view import charts, confusion, decisions, inside
 
 router = APIRouter(prefix="/api/inspect", tags=["inspect"])
 N_SUSPICIOUS = 200
@@ -69,11 +69,11 @@ def _inspected(services: Services) -> Inspected:
     rows = [row for row, id in enumerate(ids) if id in present and present[id].label in classes]
     images = [present[ids[row]] for row in rows]
     labels = np.array([image.label for image in images], dtype=str)
-    predictions = Predictions(
-        classes,
-        np.searchsorted(classes, labels),
-        validation.predicted[rows],
-        validation.probabilities[rows],
+    predictions = replace(
+        Predictions.of_validation(validation, classes),
+        labels=np.searchsorted(classes, labels),
+        predicted=validation.predicted[rows],
+        probabilities=validation.probabilities[rows],
     )
     return Inspected(loaded, predictions, images)
 
@@ -89,6 +89,7 @@ def _overview(services: Services) -> Json:
         "confusion": confusion.matrix(predictions),
         "pairs": confusion.pairs(predictions),
         "per_class": confusion.class_table(predictions),
+        "decisions": decisions.promises(predictions),
         "filters": inside.filters(loaded.model.filters_),
     }
     if curve is not None:

@@ -7,6 +7,7 @@ from typing import Any
 from fastapi import APIRouter
 from fastapi.responses import JSONResponse
 
+from midfea.learning.predictions import Predictions
 from midfea.pictures import formats
 from midfea.pictures.limits import ImageLimits
 from midfea.serve.api import teach, transfer
@@ -14,7 +15,7 @@ from midfea.serve.api.classify import UNSURE_BELOW
 from midfea.serve.api.current import LoadedModel
 from midfea.serve.api.services import Services, ServicesDep
 from midfea.serve.store import decoding, names
-from midfea.view.charts import headline
+from midfea.view.charts import headlines
 
 router = APIRouter(prefix="/api/state", tags=["state"])
 LOAD_PATIENCE_SECONDS = 0.2  # for a model that is being loaded; then the state says so
@@ -96,5 +97,7 @@ def accuracy_json(loaded: LoadedModel) -> Json | None:
         "high": validation.interval.high,
         "n": len(validation.indices),
         "how": validation.how,
-        "drawing": headline(validation.interval),
+        "drawing": headlines(
+            validation.interval, Predictions.of_validation(validation, loaded.model.classes_)
+        ),
     }

@@ -114,7 +114,7 @@ export interface Inspection {
   per_class: ClassScores[];
   neurons: { means: number[][] } | null;
   curve: Curve | null;
-  parts: Record<"confusion" | "pairs" | "per_class" | "filters", string> & { curve?: string; neurons?: string }; // HTML
+  parts: Record<"confusion" | "pairs" | "per_class" | "decisions" | "filters", string> & { curve?: string; neurons?: string }; // HTML
 }
 
 /** An image to classify: a file of the user's, or an image of the workspace. */
