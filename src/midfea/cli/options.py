@@ -15,6 +15,17 @@ PresetOption = Annotated[
     Preset, typer.Option(help="fast: seconds. paper: the paper's settings. best: most accurate.")
 ]
 Report = Annotated[Path | None, typer.Option(help="Also write a report (one HTML file).")]
+Unknown = Annotated[
+    float | None,
+    typer.Option(
+        metavar="SHARE",
+        help='Print "none of these" for images that look like none of the classes. At most this share '
+        "of images of the classes is refused wrongly (0.01: 1 in 100). 0: refuse none.",
+        min=0.0,
+        max=0.5,
+        show_default=False,
+    ),
+]
 SkippedFile = Annotated[
     Path | None,
     typer.Option("--skipped", metavar="FILE", help="Also write all files left out, and why (CSV)."),

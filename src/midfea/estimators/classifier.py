@@ -270,7 +270,7 @@ class MidFeaClassifier(FittedClassifier):
                 self.validation_, features, folds, groups, self._seed(), others
             )
         if self.unknown is not None:
-            problem = self.parts_.problem_with_unknown(self.unknown)
+            problem = self.problem_with_unknown(self.unknown)
             if problem:
                 warnings.warn(f"no image will be refused: {problem}", stacklevel=3)
 

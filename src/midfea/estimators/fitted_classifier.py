@@ -112,6 +112,10 @@ class FittedClassifier(ClassifierMixin, MidFeaBase):
             belonging = np.full(len(scores), np.nan)
         return self.parts_.probabilities(scores), belonging
 
+    def problem_with_unknown(self, unknown: float) -> str:
+        """Why no image can be refused at this share of images of the classes; empty if some can."""
+        return self.parts_.problem_with_unknown(unknown)
+
     @property
     def unknown_label_(self) -> Any:
         """What `predict` says of images that are none of the classes: text, -1, or None."""

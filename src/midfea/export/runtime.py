@@ -108,6 +108,7 @@ class OnnxClassifier:
     >>> OnnxClassifier("model.onnx").predict(["photo.jpg"])  # doctest: +SKIP
     """
 
+    unknown: float | None = None  # no image is refused unless it is asked for
     rounded = False
     reads_files = True  # the file wants whole images: a `Picture` has been reduced already
 
@@ -150,6 +151,12 @@ class OnnxClassifier:
         work = in_parallel(answer, range(len(items)), n_threads)
         probabilities, belonging = zip(*track(work, "answers", len(items)), strict=True)
         return np.stack(probabilities), np.array(belonging)
+
+    def problem_with_unknown(self, unknown: float) -> str:
+        """Why no image can be refused; empty if some can. How small a share may be, the file does not say."""
+        return (
+            "" if "belonging" in self._outputs else "the file does not hold what is needed: export again"
+        )
 
     def predict(self, images: Any) -> NDArray[Any]:
         """The label of each image."""

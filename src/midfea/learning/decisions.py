@@ -22,13 +22,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betainc
 
+from midfea.learning.belonging import refused
 from midfea.learning.interval import Interval, wilson
 from midfea.learning.predictions import Predictions
 
 RISK = 0.05  # how often a promised precision may fail: 95 % confidence
 MIN_DECIDED_SHARE = 0.25  # rules that decide fewer images are not looked for
 MIN_SHORTENED = 0.95  # a threshold may be so much lower than needed, to be short
-UNSURE = -1  # in place of a class number
+UNSURE, NONE_OF_THESE = -1, -2  # in place of a class number
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -129,20 +130,27 @@ class DecisionRule:
     sought : number of a class, and the probability from which on it is the answer, even if another class
         is more probable
     unsure_below : no answer below this confidence
+    unknown : share of images of the classes that may be refused as none of them; None: none is refused
     """
 
     sought: tuple[int, float] | None = None
     unsure_below: float = 0.0
+    unknown: float | None = None
 
     @property
     def may_differ(self) -> bool:
         """Whether an answer may be another than the most probable class."""
-        return self.sought is not None or self.unsure_below > 0
+        return self.sought is not None or self.unsure_below > 0 or self.unknown is not None
 
-    def decide(self, probabilities: Floats) -> NDArray[np.intp]:
-        """The class number of each row, or `UNSURE`."""
+    def decide(self, probabilities: Floats, belonging: Floats | None = None) -> NDArray[np.intp]:
+        """The class number of each row, `UNSURE` or `NONE_OF_THESE`.
+
+        A class that is sought goes first: its promise holds with the others.
+        """
         answers = probabilities.argmax(axis=1)
         answers[probabilities.max(axis=1) < self.unsure_below] = UNSURE
+        if self.unknown is not None and belonging is not None:
+            answers[refused(belonging, self.unknown)] = NONE_OF_THESE
         if self.sought is not None:
             number, threshold = self.sought
             answers[probabilities[:, number] >= threshold] = number
