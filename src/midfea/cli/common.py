@@ -105,18 +105,15 @@ def read_for(
     return images, files, skipped
 
 
-def training_curve(
-    model: MidFeaClassifier, images: Sequence[Picture], labels: Any, seed: int
-) -> LearningCurve:
+def training_curve(model: MidFeaClassifier, labels: Any, seed: int) -> LearningCurve:
     """The learning curve of a classifier that has kept its training features."""
     import numpy as np
 
     from midfea.learning.curve import learning_curve
-    from midfea.learning.folds import join_duplicates
 
     y = np.searchsorted(model.classes_, labels)
-    groups = join_duplicates(images)
-    return learning_curve(model.training_features_, y, model.head_.C, seed, groups)
+    features, groups = model.training_features_, model.training_groups_
+    return learning_curve(features, y, model.head_.C, seed, groups)
 
 
 def save_rows(rows: Sequence[Row], path: Path | None, seeds: Iterable[int]) -> None:

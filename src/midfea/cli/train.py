@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from midfea.cli.common import check_outputs, read_folder, training_curve, warn, warn_listed
+from midfea.cli.groups import Groups, check_groups, choose_groups
 from midfea.cli.options import Folder, Jobs, Preset, PresetOption, Report, Seed, SkippedFile
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ def train(
     ] = None,
     report: Report = None,
     skipped: SkippedFile = None,
+    groups: Groups = "auto",
     seed: Seed = 0,
     jobs: Jobs = None,
 ) -> None:
@@ -56,17 +58,19 @@ def train(
 
         midfea train photos
         midfea train photos -o pets.midfea --preset best --report report.html
+        midfea train photos --groups people.csv:person
     """
     from midfea.progress import progress_bars
 
     check_outputs(output, report, skipped)
+    check_groups(groups)
     model = make_classifier(preset.value, seed=seed, jobs=jobs, finetune=finetune)
     started = time.perf_counter()
     with progress_bars():
         data = read_folder(folder, model, report is not None, skipped)
         _check_classes(data.target, data.target_names, folder)
         _warn_duplicates([image.digest() for image in data.images], data.target, data.paths, folder)
-        model.fit(data.images, data.target)
+        model.fit(data.images, data.target, choose_groups(groups, folder, data))
     output = _save(model, output)
     seconds = time.perf_counter() - started
     learned = f"{len(data.images)} images of {len(model.classes_)} classes in {seconds:.0f} s"
@@ -122,7 +126,7 @@ def _write_report(
             Predictions.of_validation(validation, model.classes_),
             Gallery(data.images, data.thumbnails, names).take(validation.indices),
             facts,
-            training_curve(model, data.images, data.target, seed),
+            training_curve(model, data.target, seed),
         )
 
 

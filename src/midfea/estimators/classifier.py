@@ -69,6 +69,7 @@ class MidFeaClassifier(ClassifierMixin, MidFeaBase):
         `accuracy` and `interval`; it is kept in model files
     extractor_, ns_layer_, head_, network_ : the fitted parts; None for a part that is not used
     training_features_ : features of the training images, with `keep_features` (not kept in model files)
+    training_groups_ : group of each training image; None if each was alone (not kept in model files)
 
     and those of `MidFea`.
 
@@ -100,7 +101,7 @@ class MidFeaClassifier(ClassifierMixin, MidFeaBase):
         images : list of arrays, stack of arrays, or list of file names
         y : label of each image
         groups : group of each image (e.g. the person shown); a group is never split between training and
-            validation. Equal images are a group in any case.
+            validation. Equal images and near-duplicates are a group in any case.
         """
         self._check_parameters()
         kinds, tune = check_augment(self.augment), self.fine_tunes()  # errors now, and not after minutes
@@ -109,6 +110,7 @@ class MidFeaClassifier(ClassifierMixin, MidFeaBase):
         given = _check_groups(groups, numbers)
         with progress_bars(self.verbose):
             joined = join_duplicates(pictures, given)
+            self.training_groups_ = joined
             engine, seed = self._engine_settings(), self._seed()
             trials = Trials(pictures, numbers, joined, engine, self._n_threads(), seed)
             choice = trials.choose(self.chain_settings())
@@ -135,12 +137,13 @@ class MidFeaClassifier(ClassifierMixin, MidFeaBase):
         ----------
         features : (n, n_features), as `features` returns them
         y : label of each row
-        groups : as for `fit`; features do not show which images are equal, so put these into groups
+        groups : as for `fit`; features do not show which images are duplicates: put these into groups
         """
         check_is_fitted(self, "extractor_")
         features = np.asarray(features, dtype=np.float32)
         numbers = self._encode_labels(y, len(features))
         joined = _check_groups(groups, numbers)
+        self.training_groups_ = joined
         names = ("C", "selectivity", "augment", "finetune", "network")
         self.settings_ = self.settings_ | {name: getattr(self, name) for name in names}
         with progress_bars(self.verbose):

@@ -35,7 +35,7 @@ def expected_steps(
     svm = (n_images / 2000) ** 2 * (n_classes / 10)
     steps: dict[str, float] = {}
     if n_new is None:
-        steps["reading"] = 0.1 + 0.0002 * n_images
+        steps["reading"] = 0.1 + 0.0005 * n_images
         n_tried = (model.floor == "auto") + (model.partition == "auto")
         if n_tried:
             steps["settings"] = (1 + n_tried) * (0.5 + 0.005 * min(n_images, ChoiceSettings().n_images))

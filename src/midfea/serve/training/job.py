@@ -19,12 +19,16 @@ from typing import NamedTuple
 
 import numpy as np
 from filelock import FileLock, Timeout
+from numpy.typing import NDArray
 
 from midfea.datasets.folder import Photo, read_photos
+from midfea.datasets.series import suggest_groups
 from midfea.estimators.classifier import MidFeaClassifier
 from midfea.estimators.plan import expected_steps
 from midfea.learning.curve import learning_curve
+from midfea.learning.folds import join_groups
 from midfea.parallel import linear_algebra_threads
+from midfea.pictures.likeness import fingerprints, near_duplicates
 from midfea.pictures.picture import Picture
 from midfea.progress import reporting_to
 from midfea.report.page import milliseconds_per_image
@@ -53,7 +57,6 @@ class Fitted(NamedTuple):
 
     model: MidFeaClassifier
     images: list[StoredImage]
-    groups: list[str]  # equal for duplicates
     samples: list[Picture]
     n_learned_from: int  # images, when filters and words were learned
 
@@ -93,8 +96,8 @@ def _train(workspace: Workspace, settings: TrainingSettings, tell: Tell) -> str:
             fitted = _fit_head(workspace, settings, images, features, previous.n_learned_from)
         model = fitted.model
         y = np.searchsorted(model.classes_, [image.label for image in fitted.images])
-        groups = np.unique(fitted.groups, return_inverse=True)[1]
-        curve = learning_curve(model.training_features_, y, model.head_.C, SEED, groups)
+        kept = model.training_features_, model.training_groups_
+        curve = learning_curve(kept[0], y, model.head_.C, SEED, kept[1])
     record = TrainingRecord(
         name="model.midfea",
         trained=datetime.now().astimezone(),
@@ -160,11 +163,12 @@ def _fit(
     model = _classifier(settings)
     photos, used = _read(workspace, images, model)
     check_classes(used)
-    pictures, groups = [photo.picture for photo in photos], _digests(photos)
-    model.fit(pictures, [image.label for image in used])
+    pictures = [photo.picture for photo in photos]
+    prints = fingerprints(pictures)
+    model.fit(pictures, [image.label for image in used], _series(workspace, used, prints))
     if model.network_ is None or model.training_features_.nbytes <= MAX_FEATURE_BYTES:
-        features.add([image.id for image in used], groups, model.training_features_)
-    return Fitted(model, used, groups, pictures[:N_TIMED_IMAGES], len(used))
+        features.add([image.id for image in used], _digests(photos), prints, model.training_features_)
+    return Fitted(model, used, pictures[:N_TIMED_IMAGES], len(used))
 
 
 def _fit_head(
@@ -181,16 +185,27 @@ def _fit_head(
     new = [image for image in images if image.id not in features.places]
     photos, used = _read(workspace, new, model)
     if photos:
-        rows = model.features([photo.picture for photo in photos])
-        features.add([image.id for image in used], _digests(photos), rows)
+        pictures = [photo.picture for photo in photos]
+        rows = model.features(pictures)
+        features.add([image.id for image in used], _digests(photos), fingerprints(pictures), rows)
     images = [image for image in images if image.id in features.places]
     check_classes(images)
-    groups = [features.places[image.id].pixels for image in images]
-    labels = [image.label for image in images]
-    model.fit_head(features.rows([image.id for image in images]), labels, groups)
+    ids, labels = [image.id for image in images], [image.label for image in images]
+    prints = features.prints(ids)
+    equal = [features.places[id].pixels for id in ids]
+    groups = join_groups(equal, near_duplicates(prints), _series(workspace, images, prints))
+    model.fit_head(features.rows(ids), labels, groups)
     timed = photos or _read(workspace, images[:N_TIMED_IMAGES], model)[0]
     samples = [photo.picture for photo in timed[:N_TIMED_IMAGES]]
-    return Fitted(model, images, groups, samples, n_learned_from)
+    return Fitted(model, images, samples, n_learned_from)
+
+
+def _series(
+    workspace: Workspace, images: list[StoredImage], prints: NDArray[np.float32]
+) -> NDArray[np.intp] | None:
+    """The series of each image, as `midfea train` finds them; None if there are none."""
+    found = suggest_groups([workspace.images.path(image) for image in images], prints)
+    return None if found is None else found.groups
 
 
 def _digests(photos: Sequence[Photo]) -> list[str]:
