@@ -2,10 +2,9 @@
 
     python benchmarks/series.py --data DIR [--splits 5] [--preset fast] [--json FILE]
 
-The set is `traffic`: the first five characters of a name are one drive past one sign. For each split,
-half of the series of each class are trained on: every image on its own (--groups none), with the
-series as groups (class and first five characters, or these characters alone, which are the same in all
-classes), and as the command does by itself. The other series test.
+The set is `traffic`: the class and the first five characters of a name are one drive past one sign. The
+series are dealt to as many parts as there are splits. Each part tests once, and the others are trained on:
+every image on its own (--groups none), with the series as groups, and as the command does by itself.
 """
 
 from __future__ import annotations
@@ -18,16 +17,15 @@ from numpy.typing import NDArray
 from common import class_folder, make_parser
 from midfea import MidFeaClassifier
 from midfea.datasets import load_folder, read_groups, suggest_groups
-from midfea.learning.folds import join_groups, make_folds
+from midfea.learning.folds import join_groups, make_folds, split
 from midfea.learning.interval import Interval
 from midfea.pictures.likeness import fingerprints
 from midfea.pictures.picture import Picture
 from midfea.progress import progress_bars
 from midfea.provenance import make_row, write_rows
 
-SERIES, CHARACTERS = "regex:^(.+/.{5})", "regex:^(.{5})"
-NONE, BY_ITSELF = "none", "by itself"
-WAYS = (NONE, SERIES, CHARACTERS, BY_ITSELF)
+NONE, SERIES, BY_ITSELF = "none", "regex:^(.+/.{5})", "by itself"
+WAYS = (NONE, SERIES, BY_ITSELF)
 
 
 def main() -> None:
@@ -45,9 +43,9 @@ def main() -> None:
     true: dict[str, list[float]] = {way: [] for way in WAYS}
     inside = dict.fromkeys(WAYS, 0)
     y = np.unique(data.target, return_inverse=True)[1]
+    folds = make_folds(y, given.splits, 0, true_series)
     for seed in range(given.splits):
-        test = make_folds(y, 2, seed, true_series) == 0
-        train, test = np.flatnonzero(~test), np.flatnonzero(test)
+        train, test = split(folds, seed)
         images, paths = [data.images[i] for i in train], [data.paths[i] for i in train]
         measured: dict[bytes, tuple[Interval, float]] = {}
         for way in WAYS:

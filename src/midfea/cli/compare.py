@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from midfea.cli.common import check_outputs, print_table, save_rows, warn, warn_skipped
+from midfea.cli.groups import Groups, check_groups, choose_groups
 from midfea.cli.options import Jobs, Seed
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ def compare(
     json_file: Annotated[
         Path | None, typer.Option("--json", metavar="FILE", help="Also write the rows to this file.")
     ] = None,
+    groups: Groups = "auto",
     seed: Seed = 0,
     jobs: Jobs = None,
 ) -> None:
@@ -53,8 +55,8 @@ def compare(
     [bold]hog[/bold]     histograms of oriented gradients, linear SVM
     [bold]sift[/bold]    dense SIFT, LLC codes, the 1-2-4 pyramid, linear SVM
 
-    Every method learns from the same images and is tested on the same others;
-    C of its SVM is chosen on the training images. sift needs OpenCV,
+    Every method learns from the same images and is tested on the same others,
+    none of which is in a group with them; C of its SVM is chosen on the training images. sift needs OpenCV,
     pip install 'midfea\\[bench]', and is left out without it.
 
     Examples:
@@ -67,6 +69,7 @@ def compare(
     from midfea.progress import progress_bars
 
     check_outputs(json_file)
+    check_groups(groups)
     chosen = _chosen(methods)
     with progress_bars():
         photos = load_folder(data)
@@ -78,6 +81,7 @@ def compare(
             dataset=data.resolve().name,
             n_splits=splits,
             test_share=test_share,
+            groups=choose_groups(groups, data, photos),
             seed=seed,
             n_jobs=jobs,
         )

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path, PurePosixPath
 
-FORMS = "folder, 'regex:PATTERN', FILE.csv:COLUMN or none"
+FORMS = "auto, none, folder, 'regex:PATTERN' or FILE.csv:COLUMN"
 N_NAMED = 3  # files that an error names
 
 Rule = Callable[[Path, Sequence[PurePosixPath]], list[str]]  # the folder, CLASS/NAME of each image
