@@ -3,8 +3,8 @@
     python benchmarks/series.py --data DIR [--splits 5] [--preset fast] [--json FILE]
 
 The set is `traffic`: the class and the first five characters of a name are one drive past one sign. The
-series are dealt to as many parts as there are splits. Each part tests once, and the others are trained on:
-every image on its own (--groups none), with the series as groups, and as the command does by itself.
+series are dealt to as many parts as there are splits. Each part tests once, and the others are trained
+on: every image on its own (--groups none), with the series as groups, and as the command does by itself.
 """
 
 from __future__ import annotations

@@ -439,7 +439,9 @@ def test_the_page_keeps_series_and_near_duplicates_together(tmp_path):
     workspace = Workspace(tmp_path / "work")
     try:
         for _ in range(2):  # from images, then from features that were kept
-            train(workspace, TrainingSettings(), lambda step, fraction: None)
+            id = train(workspace, TrainingSettings(), lambda step, fraction: None)
+            series = TrainingRecord.read(workspace.results_folder, id).series
+            assert series.startswith("60 images look like series of photos, by names and likeness")
             validation = load(workspace.model_file.path).validation_
             assert (len(validation), validation.n_groups) == (61, 12)
     finally:

@@ -56,8 +56,9 @@ def compare(
     [bold]sift[/bold]    dense SIFT, LLC codes, the 1-2-4 pyramid, linear SVM
 
     Every method learns from the same images and is tested on the same others,
-    none of which is in a group with them; C of its SVM is chosen on the training images. sift needs OpenCV,
-    pip install 'midfea\\[bench]', and is left out without it.
+    none of which is in a group with them; C of its SVM is chosen on the training
+    images. sift needs OpenCV, pip install 'midfea\\[bench]', and is left out
+    without it.
 
     Examples:
 

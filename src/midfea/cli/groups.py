@@ -28,7 +28,7 @@ Groups = Annotated[
 
 def check_groups(given: str) -> None:
     """ValueError if --groups is none of its forms, before any image is read."""
-    from midfea.datasets import parse_groups
+    from midfea.datasets.groups import parse_groups
 
     if given not in ("auto", "none"):
         parse_groups(given)

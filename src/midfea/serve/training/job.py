@@ -22,7 +22,7 @@ from filelock import FileLock, Timeout
 from numpy.typing import NDArray
 
 from midfea.datasets.folder import Photo, read_photos
-from midfea.datasets.series import suggest_groups
+from midfea.datasets.series import Series, suggest_groups
 from midfea.estimators.classifier import MidFeaClassifier
 from midfea.estimators.plan import expected_steps
 from midfea.learning.curve import learning_curve
@@ -57,6 +57,7 @@ class Fitted(NamedTuple):
 
     model: MidFeaClassifier
     images: list[StoredImage]
+    series: Series | None
     samples: list[Picture]
     n_learned_from: int  # images, when filters and words were learned
 
@@ -103,6 +104,7 @@ def _train(workspace: Workspace, settings: TrainingSettings, tell: Tell) -> str:
         trained=datetime.now().astimezone(),
         ids=tuple(image.id for image in fitted.images),
         n_left_out=len(images) - len(fitted.images),
+        series=str(fitted.series or ""),
         seconds=round(time.perf_counter() - begun, 1),
         ms_per_image=round(milliseconds_per_image(model, fitted.samples), 2),
         settings=settings,
@@ -165,10 +167,11 @@ def _fit(
     check_classes(used)
     pictures = [photo.picture for photo in photos]
     prints = fingerprints(pictures)
-    model.fit(pictures, [image.label for image in used], _series(workspace, used, prints))
+    series = _series(workspace, used, prints)
+    model.fit(pictures, [image.label for image in used], series and series.groups)
     if model.network_ is None or model.training_features_.nbytes <= MAX_FEATURE_BYTES:
         features.add([image.id for image in used], _digests(photos), prints, model.training_features_)
-    return Fitted(model, used, pictures[:N_TIMED_IMAGES], len(used))
+    return Fitted(model, used, series, pictures[:N_TIMED_IMAGES], len(used))
 
 
 def _fit_head(
@@ -193,19 +196,19 @@ def _fit_head(
     ids, labels = [image.id for image in images], [image.label for image in images]
     prints = features.prints(ids)
     equal = [features.places[id].pixels for id in ids]
-    groups = join_groups(equal, near_duplicates(prints), _series(workspace, images, prints))
+    series = _series(workspace, images, prints)
+    groups = join_groups(equal, near_duplicates(prints), series and series.groups)
     model.fit_head(features.rows(ids), labels, groups)
     timed = photos or _read(workspace, images[:N_TIMED_IMAGES], model)[0]
     samples = [photo.picture for photo in timed[:N_TIMED_IMAGES]]
-    return Fitted(model, images, samples, n_learned_from)
+    return Fitted(model, images, series, samples, n_learned_from)
 
 
 def _series(
     workspace: Workspace, images: list[StoredImage], prints: NDArray[np.float32]
-) -> NDArray[np.intp] | None:
-    """The series of each image, as `midfea train` finds them; None if there are none."""
-    found = suggest_groups([workspace.images.path(image) for image in images], prints)
-    return None if found is None else found.groups
+) -> Series | None:
+    """The series that `midfea train` would find."""
+    return suggest_groups([workspace.images.path(image) for image in images], prints)
 
 
 def _digests(photos: Sequence[Photo]) -> list[str]:
