@@ -6,7 +6,6 @@ file again hardly changes either; another photograph of the same thing has other
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -19,14 +18,13 @@ from midfea.progress import track
 
 SIDE, EDGE_SIDE, ROUGH_SIDE = 32, 16, 4  # pixels: as it is looked at, of the edges, of the rough picture
 EDGES = slice(0, EDGE_SIDE**2)  # of a fingerprint, of unit length; zeros for a flat picture
-ROUGH = slice(EDGES.stop, EDGES.stop + 3 * ROUGH_SIDE**2)  # grey and two colours, 0 to 255
-N_VALUES = ROUGH.stop + 1  # the last one is the logarithm of height by width
+N_VALUES = EDGES.stop + 3 * ROUGH_SIDE**2
+ROUGH = slice(EDGES.stop, N_VALUES)  # grey and two colours, 0 to 255
 
 MIN_CONTRAST = 1.0  # grey levels, root mean square: a picture below is flat, and has no edges
 MIN_LIKENESS = 0.985  # inner product of the edges of near-duplicates
 MAX_PEAK = 0.04  # difference of the edges at one place: more is a thing that was not there before
 MAX_ROUGH_DIFFERENCE = 16.0  # of 255
-MAX_ASPECT_RATIO = 1.1
 MAX_COPIES = 20  # larger groups are alike by nature, such as the pictures of a camera that stands still
 ROWS_AT_ONCE = 512
 
@@ -49,7 +47,6 @@ def fingerprint(picture: Picture) -> NDArray[np.float32]:
         np.full_like(rough[0], NO_COLOUR)
     ] * 2
     values[ROUGH] = np.ravel(rough)
-    values[-1] = math.log(picture.shape[0] / picture.shape[1])
     return values
 
 
@@ -82,9 +79,8 @@ def _are_copies(one: NDArray[np.float32], others: NDArray[np.float32]) -> NDArra
     """Which pictures of alike edges are near-duplicates of one: not those with another thing in them."""
     difference = np.abs(others - one)
     spread = difference[:, EDGES].max(axis=1) <= MAX_PEAK
-    rough = difference[:, ROUGH].max(axis=1) <= MAX_ROUGH_DIFFERENCE
-    same: NDArray[np.bool_] = spread & rough & (difference[:, -1] <= math.log(MAX_ASPECT_RATIO))
-    return same
+    alike: NDArray[np.bool_] = spread & (difference[:, ROUGH].max(axis=1) <= MAX_ROUGH_DIFFERENCE)
+    return alike
 
 
 def _resized(plane: Grey | NDArray[np.float64], side: int) -> NDArray[np.float64]:
