@@ -17,6 +17,7 @@ from PIL import Image
 from safetensors.numpy import load_file
 
 from command import fails_in_one_line, midfea
+from drawn import write_drives
 from midfea import load
 from midfea.datasets import load_surfaces
 
@@ -265,6 +266,49 @@ def test_warnings_about_the_images(photos, tmp_path):
     assert f"pits/{pits[0].name} and scale/zz other.png" in result.stderr
     assert "1 images are duplicates" in result.stderr
     assert f"scale/{scale[0].name} and scale/zz copy.png" in result.stderr
+
+
+@pytest.fixture(scope="module")
+def in_series(tmp_path_factory):
+    """Twelve series of five frames, one frame saved again as WebP."""
+    folder = tmp_path_factory.mktemp("series")
+    paths = write_drives(folder)
+    with Image.open(paths[0]) as image:
+        image.convert("RGB").save(paths[0].parent / "copy.webp", quality=90)
+    return folder
+
+
+def test_series_and_near_duplicates_are_kept_together_and_said(in_series, tmp_path):
+    result = midfea("train", in_series, "-o", tmp_path / "m.midfea")
+    assert result.returncode == 0, result.stderr
+    assert "1 images are near-duplicates of others (encoded again" in result.stderr
+    assert "class0/00000-00000.png and class0/copy.webp" in result.stderr
+    assert "60 images look like series of photos, by names and likeness" in result.stderr
+    assert "12 series of about 5 images" in result.stderr and "--groups none" in result.stderr
+    assert (
+        "(each of 61 images predicted by a model trained without it, in 10 folds that keep 12 groups "
+        in (result.stdout)
+    )
+    assert load(tmp_path / "m.midfea").validation_.n_groups == 12
+
+
+def test_groups_are_compared_as_wholes(in_series, tmp_path):
+    table = tmp_path / "drives.csv"
+    names = [str(path.relative_to(in_series)) for path in sorted(in_series.rglob("*.*"))]
+    table.write_text("\n".join(["file,drive", *(f"{name},{name[:12]}" for name in names)]))
+    arguments = ("compare", "--data", in_series, "--methods", "pixels", "--splits", 1, "--groups")
+    result = midfea(*arguments, f"{table}:drive")
+    assert result.returncode == 0, result.stderr
+    assert "61 images are in 13 groups, which validation does not split" in result.stderr
+    assert float(re.search(r"([\d.]+) %", result.stdout)[1]) < 75  # nothing tells new drives apart
+    alone = midfea(*arguments, "none")
+    assert float(re.search(r"([\d.]+) %", alone.stdout)[1]) > 90  # other frames of the same drives
+
+
+def test_groups_that_are_none_are_refused_before_images_are_read(tmp_path):
+    refused = midfea("train", tmp_path / "none", "--groups", "persons")
+    fails_in_one_line(refused, "--groups persons: not one of auto, none, folder")
+    fails_in_one_line(midfea("compare", "--data", tmp_path / "none", "--groups", "regex:("), "regex:(")
 
 
 def test_shell_completion():

@@ -147,20 +147,16 @@ def expected_prediction(classifier: Predictor, files: Sequence[Path]) -> Plan:
     return [*expected_reading(files), (step, 0.2 + SECONDS_PER_PREDICTION * len(files))]
 
 
-def training_curve(
-    model: MidFeaClassifier, images: Sequence[Picture], labels: Any, seed: int
-) -> LearningCurve:
+def training_curve(model: MidFeaClassifier, labels: Any, seed: int) -> LearningCurve:
     """The learning curve of a classifier that has kept its training features."""
     import numpy as np
 
     from midfea.learning.curve import learning_curve
-    from midfea.learning.folds import join_duplicates
 
     y = np.searchsorted(model.classes_, labels)
-    groups = join_duplicates(images)
-    return learning_curve(
-        model.training_features_, y, model.head_.C, seed, groups, class_weights=model.class_weights_
-    )
+    features, groups = model.training_features_, model.training_groups_
+    weights = model.class_weights_
+    return learning_curve(features, y, model.head_.C, seed, groups, class_weights=weights)
 
 
 def save_rows(rows: Sequence[Row], path: Path | None, seeds: Iterable[int]) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from midfea.cli.common import check_outputs, print_table, save_rows, warn, warn_nested, warn_skipped
+from midfea.cli.groups import Groups, check_groups, choose_groups
 from midfea.cli.mending import mending
 from midfea.cli.options import Jobs, Seed
 
@@ -48,6 +49,7 @@ def compare(
     json_file: Annotated[
         Path | None, typer.Option("--json", metavar="FILE", help="Also write the rows to this file.")
     ] = None,
+    groups: Groups = "auto",
     seed: Seed = 0,
     jobs: Jobs = None,
 ) -> None:
@@ -58,9 +60,10 @@ def compare(
     [bold]hog[/bold]     histograms of oriented gradients, linear SVM
     [bold]sift[/bold]    dense SIFT, LLC codes, the 1-2-4 pyramid, linear SVM
 
-    Every method learns from the same images and is tested on the same others;
-    C of its SVM is chosen on the training images. sift needs OpenCV,
-    pip install 'midfea\\[bench]', and is left out without it.
+    Every method learns from the same images and is tested on the same others,
+    none of which is in a group with them; C of its SVM is chosen on the training
+    images. sift needs OpenCV, pip install 'midfea\\[bench]', and is left out
+    without it.
 
     Examples:
 
@@ -76,6 +79,7 @@ def compare(
         raise typer.BadParameter("name one folder, such as: midfea compare photos", param_hint="FOLDER")
     (place,) = given
     check_outputs(json_file)
+    check_groups(groups)
     chosen = _chosen(methods)
     with progress_bars():
         with mending(place):
@@ -89,6 +93,7 @@ def compare(
             dataset=place.resolve().name,
             n_splits=splits,
             test_share=test_share,
+            groups=choose_groups(groups, place, photos),
             seed=seed,
             n_jobs=jobs,
         )

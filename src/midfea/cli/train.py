@@ -19,6 +19,7 @@ from midfea.cli.common import (
     warn_listed,
     warn_nested,
 )
+from midfea.cli.groups import Groups, check_groups, choose_groups
 from midfea.cli.mending import mending
 from midfea.cli.options import Folder, Jobs, Preset, PresetOption, Report, Seed, SkippedFile
 from midfea.cli.results import print_accuracy, print_classes, print_promises
@@ -49,6 +50,7 @@ def train(
     ] = None,
     report: Report = None,
     skipped: SkippedFile = None,
+    groups: Groups = "auto",
     seed: Seed = 0,
     jobs: Jobs = None,
 ) -> None:
@@ -66,10 +68,12 @@ def train(
 
         midfea train photos
         midfea train photos -o pets.midfea --preset best --report report.html
+        midfea train photos --groups people.csv:person
     """
     from midfea.progress import expect, progress_bars
 
     check_outputs(output, report, skipped)
+    check_groups(groups)
     model = make_classifier(preset.value, seed=seed, jobs=jobs, finetune=finetune)
     started = time.perf_counter()
     with progress_bars():
@@ -79,7 +83,7 @@ def train(
             _check_classes(data.target, data.tree)
         warn_nested(data)
         _warn_duplicates([image.digest() for image in data.images], data.target, data.paths, folder)
-        model.fit(data.images, data.target)
+        model.fit(data.images, data.target, choose_groups(groups, folder, data))
     output = _save(model, output)
     seconds = time.perf_counter() - started
     learned = f"{len(data.images)} images of {len(model.classes_)} classes in {seconds:.0f} s"
@@ -162,7 +166,7 @@ def _write_report(
             Predictions.of_validation(validation, model.classes_),
             Gallery(data.images, data.thumbnails, names).take(validation.indices),
             facts,
-            training_curve(model, data.images, data.target, seed),
+            training_curve(model, data.target, seed),
         )
 
 

@@ -74,6 +74,7 @@ class MidFeaClassifier(FittedClassifier):
         `accuracy` and `interval`; it is kept in model files
     ns_layer_, head_, network_, belonging_ : the fitted parts; None for one that is not used
     training_features_ : features of the training images, with `keep_features` (not kept in model files)
+    training_groups_ : group of each training image; None if each was alone (not kept in model files)
 
     Examples
     --------
@@ -102,7 +103,7 @@ class MidFeaClassifier(FittedClassifier):
         images : list of arrays, stack of arrays, or list of file names
         y : label of each image
         groups : group of each image (e.g. the person shown); a group is never split between training and
-            validation. Equal images are a group in any case.
+            validation. Equal images and near-duplicates are a group in any case.
         others : images of none of the classes, if there are any: refusing is learned from them too
         """
         self._check_parameters()
@@ -113,6 +114,7 @@ class MidFeaClassifier(FittedClassifier):
         with progress_bars(self.verbose):
             expect(lambda: expected_steps(self, len(pictures), len(self.classes_), pictures))
             joined = join_duplicates(pictures, given)
+            self.training_groups_ = joined
             engine, seed = self._engine_settings(), self._seed()
             weights = self.class_weights_
             trials = Trials(pictures, numbers, joined, engine, self._n_threads(), seed, weights)
@@ -144,13 +146,14 @@ class MidFeaClassifier(FittedClassifier):
         ----------
         features : (n, n_features), as `features` returns them
         y : label of each row
-        groups : as for `fit`; features do not show which images are equal, so put these into groups
+        groups : as for `fit`; features do not show which images are duplicates: put these into groups
         others : features of images of none of the classes
         """
         check_is_fitted(self, "extractor_")
         features = np.asarray(features, dtype=np.float32)
         numbers = self._encode_labels(y, len(features))
         joined = _check_groups(groups, numbers)
+        self.training_groups_ = joined
         names = ("C", "class_weight", "selectivity", "augment", "finetune", "network", "unknown")
         self.settings_ = self.settings_ | {name: getattr(self, name) for name in names}
         with progress_bars(self.verbose):

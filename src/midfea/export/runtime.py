@@ -153,7 +153,7 @@ class OnnxClassifier:
         return np.stack(probabilities), np.array(belonging)
 
     def problem_with_unknown(self, unknown: float) -> str:
-        """Why no image can be refused; empty if some can. How small a share may be, the file does not say."""
+        """Why no image can be refused; empty if that is not known."""
         return (
             "" if "belonging" in self._outputs else "the file does not hold what is needed: export again"
         )

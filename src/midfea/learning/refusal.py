@@ -1,4 +1,4 @@
-"""How well does a classifier refuse images of other things? Its own classes, left out in turn, show it."""
+"""How well does a classifier refuse images of other things? Its own classes, left out, show it."""
 
 from __future__ import annotations
 

@@ -121,7 +121,8 @@ class Validation:
         which = "it" if n_used == self.n_folds else "them"
         subject = f"each of {len(self)} images" if which == "it" else f"{len(self)} images"
         folds = f"{self.n_folds} folds" if which == "it" else f"{n_used} of {self.n_folds} folds"
-        return f"{subject} predicted by a model trained without {which}, in {folds}"
+        kept = f" that keep {self.n_groups} groups whole" if self.n_groups < len(self) else ""
+        return f"{subject} predicted by a model trained without {which}, in {folds}{kept}"
 
 
 def no_validation(n_classes: int) -> Validation:

@@ -76,6 +76,7 @@ def _model_json(loaded: LoadedModel, digest: str) -> Json:
         "classes": [str(name) for name in loaded.model.classes_],
         "images": len(record.ids) or None,
         "left_out": record.n_left_out,
+        "series": record.series,
         "seconds": record.seconds,
         "accuracy": accuracy_json(loaded),
         "ms_per_image": record.ms_per_image,

@@ -19,12 +19,16 @@ from typing import NamedTuple
 
 import numpy as np
 from filelock import FileLock, Timeout
+from numpy.typing import NDArray
 
 from midfea.datasets.folder import Photo, expected_reading, read_photos
+from midfea.datasets.series import Series, suggest_groups
 from midfea.estimators.classifier import MidFeaClassifier
 from midfea.estimators.plan import expected_curve, expected_steps
 from midfea.learning.curve import learning_curve
+from midfea.learning.folds import join_groups
 from midfea.parallel import linear_algebra_threads
+from midfea.pictures.likeness import fingerprints, near_duplicates
 from midfea.pictures.picture import Picture
 from midfea.progress import Plan, expect, reporting_to
 from midfea.progress.remaining import Remaining
@@ -54,7 +58,7 @@ class Fitted(NamedTuple):
 
     model: MidFeaClassifier
     images: list[StoredImage]
-    groups: list[str]  # equal for duplicates
+    series: Series | None
     samples: list[Picture]
     n_learned_from: int  # images, when filters and words were learned
 
@@ -93,14 +97,14 @@ def _train(workspace: Workspace, settings: TrainingSettings) -> str:
         fitted = _fit_head(workspace, settings, images, features, previous.n_learned_from)
     model = fitted.model
     y = np.searchsorted(model.classes_, [image.label for image in fitted.images])
-    groups = np.unique(fitted.groups, return_inverse=True)[1]
-    kept, weights = model.training_features_, model.class_weights_
+    kept, groups, weights = model.training_features_, model.training_groups_, model.class_weights_
     curve = learning_curve(kept, y, model.head_.C, SEED, groups, class_weights=weights)
     record = TrainingRecord(
         name="model.midfea",
         trained=datetime.now().astimezone(),
         ids=tuple(image.id for image in fitted.images),
         n_left_out=len(images) - len(fitted.images),
+        series=str(fitted.series or ""),
         seconds=round(time.perf_counter() - begun, 1),
         ms_per_image=round(milliseconds_per_image(model, fitted.samples), 2),
         settings=settings,
@@ -163,11 +167,13 @@ def _fit(
     model = _classifier(settings)
     photos, used = _read(workspace, images, model)
     check_classes(used)
-    pictures, groups = [photo.picture for photo in photos], _digests(photos)
-    model.fit(pictures, [image.label for image in used])
+    pictures = [photo.picture for photo in photos]
+    prints = fingerprints(pictures)
+    series = _series(workspace, used, prints)
+    model.fit(pictures, [image.label for image in used], series and series.groups)
     if model.network_ is None or model.training_features_.nbytes <= MAX_FEATURE_BYTES:
-        features.add([image.id for image in used], groups, model.training_features_)
-    return Fitted(model, used, groups, pictures[:N_TIMED_IMAGES], len(used))
+        features.add([image.id for image in used], _digests(photos), prints, model.training_features_)
+    return Fitted(model, used, series, pictures[:N_TIMED_IMAGES], len(used))
 
 
 def _fit_head(
@@ -184,16 +190,27 @@ def _fit_head(
     new = [image for image in images if image.id not in features.places]
     photos, used = _read(workspace, new, model)
     if photos:
-        rows = model.features([photo.picture for photo in photos])
-        features.add([image.id for image in used], _digests(photos), rows)
+        pictures = [photo.picture for photo in photos]
+        rows = model.features(pictures)
+        features.add([image.id for image in used], _digests(photos), fingerprints(pictures), rows)
     images = [image for image in images if image.id in features.places]
     check_classes(images)
-    groups = [features.places[image.id].pixels for image in images]
-    labels = [image.label for image in images]
-    model.fit_head(features.rows([image.id for image in images]), labels, groups)
+    ids, labels = [image.id for image in images], [image.label for image in images]
+    prints = features.prints(ids)
+    equal = [features.places[id].pixels for id in ids]
+    series = _series(workspace, images, prints)
+    groups = join_groups(equal, near_duplicates(prints), series and series.groups)
+    model.fit_head(features.rows(ids), labels, groups)
     timed = photos or _read(workspace, images[:N_TIMED_IMAGES], model)[0]
     samples = [photo.picture for photo in timed[:N_TIMED_IMAGES]]
-    return Fitted(model, images, groups, samples, n_learned_from)
+    return Fitted(model, images, series, samples, n_learned_from)
+
+
+def _series(
+    workspace: Workspace, images: list[StoredImage], prints: NDArray[np.float32]
+) -> Series | None:
+    """The series that `midfea train` would find."""
+    return suggest_groups([workspace.images.path(image) for image in images], prints)
 
 
 def _digests(photos: Sequence[Photo]) -> list[str]:

@@ -38,6 +38,7 @@ export interface Model {
   classes: string[];
   images: number | null;
   left_out: number;
+  series: string;
   seconds: number | null;
   accuracy: Accuracy | null;
   ms_per_image: number | null;
