@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from midfea.learning.belonging import Belonging, FeatureShape, ScoreShape
-from midfea.model_file.saved import Arrays
 from midfea.model_file.schema import ModelFileError, take
+
+Arrays = dict[str, NDArray[Any]]
 
 SHAPES = {"scores": ScoreShape, "features": FeatureShape}
 OWN = ("medians", "scales", "reference")
@@ -28,8 +29,8 @@ def write_belonging(belonging: Belonging | None, arrays: Arrays) -> None:
         arrays["belonging.against"] = belonging.against
 
 
-def read_belonging(arrays: Arrays, n_classes: int, n_features: int) -> Belonging | None:
-    """What a file says of belonging; None for files without. ModelFileError if the parts do not fit."""
+def read_belonging(arrays: Arrays) -> Belonging | None:
+    """What a file says of belonging; None for files without."""
     if "belonging.reference" not in arrays:
         return None
     scores, features = (
@@ -39,8 +40,13 @@ def read_belonging(arrays: Arrays, n_classes: int, n_features: int) -> Belonging
     own = {name: take(arrays, f"belonging.{name}") for name in OWN}
     against = take(arrays, "belonging.against") if "belonging.against" in arrays else None
     shapes = ScoreShape(**scores), FeatureShape(**features)
-    belonging = Belonging(*shapes, against, own["medians"], own["scales"], own["reference"])
-    k, p, n_measures = n_classes, n_features, 3 if against is None else 4
+    return Belonging(*shapes, against, own["medians"], own["scales"], own["reference"])
+
+
+def check_belonging(belonging: Belonging, k: int, p: int) -> None:
+    """ModelFileError unless the parts fit k classes and p features."""
+    against = belonging.against
+    n_measures = 3 if against is None else 4
     due: dict[str, tuple[int, ...]] = {
         "scores.mean": (k,),
         "scores.within": (k, k),
@@ -53,15 +59,14 @@ def read_belonging(arrays: Arrays, n_classes: int, n_features: int) -> Belonging
         "scales": (n_measures,),
         "reference": (belonging.reference.size,),
     }
-    found = {name: _named(belonging, name).shape for name in due}
     if against is not None:
-        due["against"], found["against"] = (p + 1,), against.shape
+        due["against"] = (p + 1,)
     for name, shape in due.items():
-        if found[name] != shape:
-            raise ModelFileError(f"belonging.{name} has shape {found[name]} where {shape} is due")
+        found = _named(belonging, name).shape
+        if found != shape:
+            raise ModelFileError(f"belonging.{name} has shape {found} where {shape} is due")
     if (np.diff(belonging.reference) < 0).any():
         raise ModelFileError("belonging.reference must not fall")
-    return belonging
 
 
 def _named(belonging: Belonging, name: str) -> NDArray[Any]:

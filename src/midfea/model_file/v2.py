@@ -152,7 +152,6 @@ def _read_classifier(
         layers = {name: take(arrays, f"network.{name}") for name in Network.names()}
         network = NetworkHead(Network(**layers), take(arrays, "network_weights"))
     record = {name: take(arrays, f"validation.{name}") for name in VALIDATION_ARRAYS}
-    classes = read_classes(description)
     return ClassifierParts(
         extractor=extractor,
         ns_layer=_read_layer(arrays),
@@ -163,7 +162,7 @@ def _read_classifier(
             number(description, "logit_scale"),
         ),
         network=network,
-        classes=classes,
+        classes=read_classes(description),
         validation=Validation(
             indices=record["indices"].astype(np.intp),
             labels=record["labels"].astype(np.intp),
@@ -172,7 +171,7 @@ def _read_classifier(
             n_folds=number(description["validation"], "n_folds"),
             n_groups=number(description["validation"], "n_groups"),
         ),
-        belonging=read_belonging(arrays, len(classes), extractor.n_features),
+        belonging=read_belonging(arrays),
     )
 
 
