@@ -30,7 +30,9 @@ def faint_texture(n=48):
 
 def trials(images, y, groups=None, **rules):
     pictures = Pictures(Images(images), 150)
-    return Trials(pictures, np.asarray(y), groups, EngineSettings(), 2, 0, ChoiceSettings(**rules))
+    weights = np.ones(len(np.unique(y)), dtype=np.float32)
+    engine, settings = EngineSettings(), ChoiceSettings(**rules)
+    return Trials(pictures, np.asarray(y), groups, engine, 2, 0, weights, settings)
 
 
 def choose(images, y, groups=None, settings=SMALL, **rules):

@@ -320,8 +320,9 @@ def test_training_learns(surfaces):
 
     def trained(n_seen, n_threads, moves=1.0):
         change = Change(moves=moves, mirror=True)
+        weights, settings = np.ones(len(y), dtype=np.float32), NetworkSettings()
         return train(
-            squares, y, start, change, NetworkSettings(), n_seen=n_seen, seed=0, n_threads=n_threads
+            squares, y, weights, start, change, settings, n_seen=n_seen, seed=0, n_threads=n_threads
         )
 
     network = trained(4800, 2)

@@ -51,7 +51,8 @@ def test_settings_that_suit(data_dir):
         y = np.unique(labels, return_inverse=True)[1]
         groups = None if people is None else np.unique(people, return_inverse=True)[1]
         pictures = Pictures(Images(images), settings.max_side)
-        choices.append(Trials(pictures, y, groups, EngineSettings(), 2, 0).choose(settings))
+        weights = np.ones(len(np.unique(y)), dtype=np.float32)
+        choices.append(Trials(pictures, y, groups, EngineSettings(), 2, 0, weights).choose(settings))
     gender, faces_choice, _ = (choice.settings for choice in choices)
     assert (faces_choice.floor, faces_choice.partition) == (0.0, (6, 6))
     assert gender.floor == 0.0  # both partitions are about as good

@@ -514,12 +514,7 @@ def test_two_phases_leave_the_better_model_and_keep_the_first_look_for_the_next_
     for label, name, file in drawn(14):
         workspace.changes.add(label, name, io.BytesIO(file))
     train(workspace, TrainingSettings(), lambda **message: heard.append(message), FEW_STEPS)
-    fractions = [each["fraction"] for each in heard if "step" in each]
-    assert fractions == sorted(fractions) and 0.8 < fractions[-1] <= 1
-    assert [each["phase"] for each in heard if "step" in each] == sorted(
-        each["phase"] for each in heard if "step" in each
-    )
-    assert [each["trained"] for each in heard if "trained" in each] == [0, 1]
+    assert heard == [{"phase": 0}, {"trained": 0}, {"phase": 1}, {"trained": 1}]
     best, fast = known_models(workspace)
     assert (best.record.settings.preset, fast.record.settings.preset) == ("best", "fast")
     assert load(best.path).network_ is not None and load(fast.path).network_ is None

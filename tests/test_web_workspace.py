@@ -22,7 +22,6 @@ from midfea.serve.store.workspace import Workspace
 from midfea.serve.training.features import KeptFeatures, forget_other_chains
 from midfea.serve.training.phases import Comparison, TrainingSettings
 from midfea.serve.training.record import TrainingRecord
-from midfea.serve.training.steps import Steps
 from serving import id_of, noise
 
 
@@ -487,7 +486,7 @@ def test_thousands_of_images_are_listed_quickly(tmp_path):
     workspace.close()
 
 
-# -- features, records, steps ---------------------------------------------------------------------
+# -- features, records ----------------------------------------------------------------------------
 
 
 def test_features_are_kept_by_content(tmp_path):
@@ -539,25 +538,3 @@ def test_a_model_is_clearly_worse_only_beyond_chance():
         False, False, True, False,
     ]  # fmt: skip
     assert Comparison.of("best", {}, "fast", {}).images == 0
-
-
-def test_the_fraction_grows_to_one():
-    """Also while models are fitted inside a step, whose own steps have the names of later ones."""
-    reports, inner = [], {"settings": ("filters", "words", "features"), "classifier": ("neurons",)}
-    seconds = {"reading files": 1, "settings": 3, "filters": 1, "features": 5, "classifier": 4}
-    steps = Steps(seconds, lambda step, fraction: reports.append((step, fraction)))
-    for name in (*seconds, "a step that was not expected"):
-        for done in range(3):
-            steps.report(name, done, 2)
-            for inside in inner.get(name, ()) if done < 2 else ():
-                time.sleep(0.11)  # a step is not reported more often
-                steps.report(inside, 0, 2)
-                steps.report(inside, 1, 2)
-    fractions = [fraction for _, fraction in reports]
-    assert fractions == sorted(fractions)
-    assert fractions[0] < 0.1 and fractions[-1] > 0.8
-    assert list(dict(reports)) == [
-        "Reading images", "Trying settings", "Learning filters", "Computing features",
-        "Fitting the classifier",
-    ]  # fmt: skip
-    assert len(reports) > 8

@@ -18,8 +18,10 @@ if TYPE_CHECKING:
     from midfea.export.runtime import Predictor
     from midfea.learning.curve import LearningCurve
     from midfea.pictures.picture import Picture
+    from midfea.progress import Plan
     from midfea.provenance import Row
 
+SECONDS_PER_PREDICTION = 0.005  # roughly, for the time left
 TEXT: dict[str, Any] = {"encoding": "utf-8", "errors": "surrogateescape"}  # names can be any bytes
 
 
@@ -105,6 +107,14 @@ def read_for(
     return images, files, skipped
 
 
+def expected_prediction(classifier: Predictor, files: Sequence[Path]) -> Plan:
+    """Roughly how long reading image files and predicting their classes takes."""
+    from midfea.datasets.folder import expected_reading
+
+    step = "answers" if classifier.reads_files else "features"
+    return [*expected_reading(files), (step, 0.2 + SECONDS_PER_PREDICTION * len(files))]
+
+
 def training_curve(
     model: MidFeaClassifier, images: Sequence[Picture], labels: Any, seed: int
 ) -> LearningCurve:
@@ -116,7 +126,9 @@ def training_curve(
 
     y = np.searchsorted(model.classes_, labels)
     groups = join_duplicates(images)
-    return learning_curve(model.training_features_, y, model.head_.C, seed, groups)
+    return learning_curve(
+        model.training_features_, y, model.head_.C, seed, groups, class_weights=model.class_weights_
+    )
 
 
 def save_rows(rows: Sequence[Row], path: Path | None, seeds: Iterable[int]) -> None:

@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from midfea.cli.common import check_outputs, load_classifier, print_table, read_folder
+from midfea.cli.common import (
+    check_outputs,
+    expected_prediction,
+    load_classifier,
+    print_table,
+    read_folder,
+)
 from midfea.cli.options import Folder, Jobs, Model, Report, SkippedFile
 
 if TYPE_CHECKING:
@@ -39,15 +45,17 @@ def evaluate(
         midfea evaluate pets.midfea test-photos
         midfea evaluate pets.midfea test-photos --report report.html --json numbers.json
     """
+    from midfea.datasets.folder import find_images
     from midfea.learning.interval import wilson
     from midfea.learning.predictions import Predictions
-    from midfea.progress import progress_bars
+    from midfea.progress import expect, progress_bars
     from midfea.report import Facts, Gallery, write_report
 
     check_outputs(report, json_file, skipped)
     classifier = load_classifier(model)
     classifier.n_jobs = jobs
     with progress_bars():
+        expect(lambda: expected_prediction(classifier, find_images([folder])))
         data = read_folder(folder, classifier, report is not None, skipped)
         _check_labels(data.target, classifier.classes_, folder)
         images = data.paths if classifier.reads_files else data.images

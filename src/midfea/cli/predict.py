@@ -13,7 +13,14 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from midfea.cli.common import check_outputs, load_classifier, print_table, read_for, warn_skipped
+from midfea.cli.common import (
+    check_outputs,
+    expected_prediction,
+    load_classifier,
+    print_table,
+    read_for,
+    warn_skipped,
+)
 from midfea.cli.options import Jobs, Model, SkippedFile
 
 UNSURE = "unsure"
@@ -62,7 +69,7 @@ def predict(
         midfea predict pets.midfea new --threshold 0.8 --format json
     """
     from midfea.datasets.folder import search_images
-    from midfea.progress import progress_bars
+    from midfea.progress import expect, progress_bars
 
     check_outputs(skipped)
     classifier = load_classifier(model)
@@ -73,6 +80,7 @@ def predict(
         warn_skipped(left_out, len(left_out), skipped)
         raise ValueError(f"no images in {', '.join(places)}")
     with progress_bars():
+        expect(lambda: expected_prediction(classifier, paths))
         images, kept, unreadable = read_for(classifier, paths)
         probabilities: Any = classifier.predict_proba(images) if images else []
     names = [str(label) for label in classifier.classes_]

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from sklearn.utils import Bunch
 
     from midfea import MidFeaClassifier
+    from midfea.progress import Plan
 
 MIN_IMAGES_PER_CLASS = 10
 MAX_CLASS_RATIO = 3.0  # images of the largest class by those of the smallest
@@ -57,12 +58,13 @@ def train(
         midfea train photos
         midfea train photos -o pets.midfea --preset best --report report.html
     """
-    from midfea.progress import progress_bars
+    from midfea.progress import expect, progress_bars
 
     check_outputs(output, report, skipped)
     model = make_classifier(preset.value, seed=seed, jobs=jobs, finetune=finetune)
     started = time.perf_counter()
     with progress_bars():
+        expect(lambda: _steps(folder, model))
         data = read_folder(folder, model, report is not None, skipped)
         _check_classes(data.target, data.target_names, folder)
         _warn_duplicates([image.digest() for image in data.images], data.target, data.paths, folder)
@@ -80,6 +82,16 @@ def train(
     if report is not None:
         _write_report(report, model, data, folder, learned, seed)
         print(f"Report: {report}")
+
+
+def _steps(folder: Path, model: MidFeaClassifier) -> Plan:
+    """The steps to come, as far as a look at the folder tells."""
+    from midfea.datasets.folder import expected_reading, find_images
+    from midfea.estimators.plan import expected_steps
+
+    files = find_images([folder])
+    n_classes = len({file.relative_to(folder).parts[:1] for file in files})
+    return [*expected_reading(files), *expected_steps(model, len(files), n_classes)]
 
 
 def _save(model: MidFeaClassifier, path: Path) -> Path:
@@ -101,8 +113,9 @@ def _save(model: MidFeaClassifier, path: Path) -> Path:
 def _write_report(
     path: Path, model: MidFeaClassifier, data: Bunch, folder: Path, learned: str, seed: int
 ) -> None:
+    from midfea.estimators.plan import expected_report
     from midfea.learning.predictions import Predictions
-    from midfea.progress import progress_bars
+    from midfea.progress import expect, progress_bars
     from midfea.report import Facts, Gallery, write_report
 
     validation = model.validation_
@@ -116,6 +129,7 @@ def _write_report(
         skipped=[(str(file), reason) for file, reason in data.skipped],
     )
     with progress_bars():
+        expect(lambda: expected_report(len(data.images), len(model.classes_)))
         write_report(
             path,
             model,

@@ -22,9 +22,11 @@ from sklearn.utils.validation import (
 from midfea.engines import get_engine
 from midfea.estimators.base import MidFeaBase
 from midfea.estimators.neuron_selectivity import NeuronSelectivity, fit_ns_layer
+from midfea.estimators.plan import expected_steps
 from midfea.evidence import Explanation, explain
 from midfea.learning.augmented import check_augment, choose_kinds, with_augmented
 from midfea.learning.choices import Trials
+from midfea.learning.class_weights import ClassWeight, check_class_weight, make_class_weights
 from midfea.learning.folds import Indices, join_duplicates, make_folds, n_folds_for
 from midfea.learning.head import C_CANDIDATES, ValidatedC, fit_linear_head, validate_C
 from midfea.learning.network.head import NetworkHead, NetworkTask
@@ -33,7 +35,7 @@ from midfea.learning.ns_layer import NSLayer
 from midfea.learning.parts import ClassifierParts
 from midfea.model_file import SavedModel
 from midfea.pictures.images import Images
-from midfea.progress import progress_bars
+from midfea.progress import counting_from, expect, progress_bars
 
 N_FOLDS_OF_COSTLY_HEADS = 3  # where an NS layer is learned anew for each fold
 IMAGES_AT_ONCE = 2048  # whose features are in memory at one time in prediction
@@ -47,6 +49,10 @@ class MidFeaClassifier(ClassifierMixin, MidFeaBase):
     ----------
     C : penalty of the SVM's errors, or "auto" to choose 0.1, 1, 10 or 100 by validation on the
         training images.
+    class_weight : how much the images of each class count: None, each image the same; "balanced", each
+        class the same, so that rare classes are found too (presets "fast" and "best"); or a dict of
+        weights by class. Probabilities are then those of classes that are as common as their weights
+        make them: with "balanced", equally common.
     selectivity : a neuron-selectivity layer between features and SVM (Section 3): a
         `NeuronSelectivity`, or the number of its neurons. None: no layer.
     augment : train the SVM and the neurons also on augmented images: kinds of change among "mirror",
@@ -63,6 +69,7 @@ class MidFeaClassifier(ClassifierMixin, MidFeaBase):
     Attributes
     ----------
     classes_ : the labels, sorted
+    class_weights_ : the weight of each class in the last `fit` (not kept in model files)
     C_ : the penalty in force
     coef_, intercept_ : the SVM, (n_classes, n_features) and (n_classes,); one row for two classes
     validation_ : `Validation`, the predictions for training images by models trained without them, with
@@ -84,6 +91,7 @@ class MidFeaClassifier(ClassifierMixin, MidFeaBase):
     """
 
     C: float | Literal["auto"] = 10.0
+    class_weight: ClassWeight = None
     selectivity: NeuronSelectivity | int | None = None
     augment: tuple[str, ...] | Literal["auto"] | None = None
     finetune: bool | Literal["auto"] = False
@@ -108,9 +116,11 @@ class MidFeaClassifier(ClassifierMixin, MidFeaBase):
         numbers = self._encode_labels(y, len(pictures))
         given = _check_groups(groups, numbers)
         with progress_bars(self.verbose):
+            expect(lambda: expected_steps(self, len(pictures), len(self.classes_), pictures))
             joined = join_duplicates(pictures, given)
             engine, seed = self._engine_settings(), self._seed()
-            trials = Trials(pictures, numbers, joined, engine, self._n_threads(), seed)
+            weights = self.class_weights_
+            trials = Trials(pictures, numbers, joined, engine, self._n_threads(), seed, weights)
             choice = trials.choose(self.chain_settings())
             extractor, features = trials.learn(choice.settings, check_random_state(self.random_state))
             self._take_extractor(extractor, choice.settings)
@@ -141,7 +151,7 @@ class MidFeaClassifier(ClassifierMixin, MidFeaBase):
         features = np.asarray(features, dtype=np.float32)
         numbers = self._encode_labels(y, len(features))
         joined = _check_groups(groups, numbers)
-        names = ("C", "selectivity", "augment", "finetune", "network")
+        names = ("C", "class_weight", "selectivity", "augment", "finetune", "network")
         self.settings_ = self.settings_ | {name: getattr(self, name) for name in names}
         with progress_bars(self.verbose):
             self._keep(features)
@@ -155,6 +165,7 @@ class MidFeaClassifier(ClassifierMixin, MidFeaBase):
         super()._check_parameters()
         if self.C != "auto" and not (isinstance(self.C, int | float) and self.C > 0):
             raise ValueError(f'C must be above zero or "auto", got {self.C!r}')
+        check_class_weight(self.class_weight)
         if self.finetune not in (True, False, "auto"):
             raise ValueError(f'finetune is True, False or "auto", got {self.finetune!r}')
 
@@ -182,6 +193,7 @@ class MidFeaClassifier(ClassifierMixin, MidFeaBase):
                 f"all labels are {self.classes_[0]!r}: a classifier needs two classes or more, "
                 "got one class"
             )
+        self.class_weights_ = make_class_weights(self.class_weight, self.classes_, numbers)
         return numbers
 
     def _n_folds(self, numbers: Indices, tune: bool) -> int:
@@ -207,12 +219,14 @@ class MidFeaClassifier(ClassifierMixin, MidFeaBase):
         candidates = C_CANDIDATES if self.C == "auto" else (float(self.C),)
         layered = self.selectivity is not None
         learn = (lambda x, y: self._learn_layer(x, y).activations) if layered else None
+        weights = self.class_weights_
         all_numbers = np.tile(numbers, len(features) // len(numbers))  # of augmented images too
         with self._engine_settings().engine.arrays() as put:
-            validated = validate_C(features, numbers, candidates, folds, learn, put)
+            validated = validate_C(features, numbers, candidates, folds, learn, put, weights)
             self.ns_layer_ = self._learn_layer(features, all_numbers) if layered else None
             inputs = features if self.ns_layer_ is None else self.ns_layer_.activations(features)
-            self.head_ = fit_linear_head(inputs, all_numbers, validated.C, validated.logit_scale, put)
+            chosen = validated.C, validated.logit_scale
+            self.head_ = fit_linear_head(inputs, all_numbers, *chosen, put, weights)
         self.validation_ = validated.record(numbers, folds, groups)
         self.network_: NetworkHead | None = None
         return validated
@@ -233,6 +247,7 @@ class MidFeaClassifier(ClassifierMixin, MidFeaBase):
             groups=groups,
             linear_scores=linear.scores,
             logit_scale=linear.logit_scale,
+            class_weights=self.class_weights_,
             aligned=not isinstance(self.extractor_.chain.partition, str),
             in_place=in_place,
             settings=self.network or NetworkSettings(),
@@ -286,7 +301,8 @@ class MidFeaClassifier(ClassifierMixin, MidFeaBase):
             for start in range(0, len(checked), IMAGES_AT_ONCE):
                 block = checked.part(range(start, min(start + IMAGES_AT_ONCE, len(checked))))
                 pictures = parts.extractor.pictures(block)
-                blocks.append(parts.scores(pictures, self._n_threads()))
+                with counting_from(start, len(block), len(checked)):
+                    blocks.append(parts.scores(pictures, self._n_threads()))
         return np.concatenate(blocks)
 
     def decision_function(self, images: Any) -> NDArray[Any]:

@@ -17,6 +17,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "encoding": "llc",
         "partition": "auto",
         "projection": None,
+        "class_weight": "balanced",
     },
     "best": {
         "n_filters": 24,
@@ -28,6 +29,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "encoding": "llc",
         "partition": "auto",
         "projection": None,
+        "class_weight": "balanced",
         "finetune": "auto",
     },
 }

@@ -60,13 +60,14 @@ def choose_kinds(
 ) -> Kinds:
     """The kinds that help each by itself, all together, unless one of them alone is better."""
 
-    def n_correct(kinds: Kinds) -> int:
+    def n_correct(kinds: Kinds) -> float:
         with reporting_to(None):
             inputs = with_augmented(trials, extractor, features, kinds) if kinds else features
-            scores = validation_scores(inputs, trials.y, (C,), folds)[0]
-        return count_correct(scores, trials.y)
+            weights = trials.class_weights
+            scores = validation_scores(inputs, trials.y, (C,), folds, class_weights=weights)[0]
+        return count_correct(scores, trials.y, weights)
 
-    correct: dict[Kinds, int] = {(): n_correct(())}
+    correct: dict[Kinds, float] = {(): n_correct(())}
     for kind in track(KINDS, "kinds of change", len(KINDS)):
         correct[(kind,)] = n_correct((kind,))
     helping = tuple(kind for kind in KINDS if correct[(kind,)] > correct[()])

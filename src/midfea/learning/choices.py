@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from midfea.engines import EngineSettings
+from midfea.learning.class_weights import Weights
 from midfea.learning.codebook import MAX_IMAGES, learn_extractor
 from midfea.learning.extractor import FeatureExtractor
 from midfea.learning.folds import Indices, make_folds
@@ -75,6 +76,7 @@ class Trials:
     engine: EngineSettings
     n_threads: int
     seed: int
+    class_weights: Weights
     rules: ChoiceSettings = ChoiceSettings()
 
     def choose(self, settings: ChainSettings) -> Choice:
@@ -93,14 +95,19 @@ class Trials:
         smallest, in_place = np.inf, False
         for name in track([None, *candidates], "settings", 1 + len(candidates)):
             tried = chosen if name is None else replace(chosen, **{name: candidates[name][1]})
-            loss = self._loss_of_small_chain(tried, pictures, labels, folds)
+            loss = self._loss_of_small_chain(tried, pictures, classes, labels, folds)
             if loss < (1 - self.rules.min_relative_gain) * smallest:
                 in_place = name == "partition" and loss < (1 - self.rules.aligned_gain) * smallest
                 smallest, chosen = loss, tried
         return Choice(chosen, in_place)
 
     def _loss_of_small_chain(
-        self, settings: ChainSettings, pictures: Sequence[Picture], labels: Indices, folds: Indices
+        self,
+        settings: ChainSettings,
+        pictures: Sequence[Picture],
+        classes: Indices,
+        labels: Indices,
+        folds: Indices,
     ) -> float:
         small = replace(settings.without_auto(), scales=(1.0,), projection=None)
         small.n_words = min(int(small.n_words), self.rules.n_words)
@@ -109,12 +116,15 @@ class Trials:
             rng = np.random.RandomState(self.seed)
             extractor = learn_extractor(pictures, small, self.engine, self.n_threads, rng)
             features = extractor.transform(pictures, self.n_threads)
-            return self._loss(features, labels, folds)
+            return self._loss(features, labels, folds, self.class_weights[classes])
 
-    def _loss(self, features: NDArray[np.float32], labels: Indices, folds: Indices) -> float:
+    def _loss(
+        self, features: NDArray[np.float32], labels: Indices, folds: Indices, weights: Weights
+    ) -> float:
         """Mean negative log-likelihood of samples by calibrated SVMs trained without them."""
-        scores = validation_scores(features, labels, (self.rules.C,), folds)[0]
-        return max(calibrate(scores, labels)[1], self.rules.min_loss)
+        C = (self.rules.C,)
+        scores = validation_scores(features, labels, C, folds, class_weights=weights)[0]
+        return max(calibrate(scores, labels, class_weights=weights)[1], self.rules.min_loss)
 
     def learn(
         self, settings: ChainSettings, rng: np.random.RandomState
@@ -138,10 +148,11 @@ class Trials:
         if not self.can_try(more, extractor.n_cells, settings.n_samples):
             return extractor, features
         folds = make_folds(self.y, self.rules.n_folds, self.seed, self.groups)
-        loss = self._loss(features, self.y, folds)
+        loss = self._loss(features, self.y, folds, self.class_weights)
         del features  # one of them at a time in memory
         larger, features = with_words(more)
-        if self._loss(features, self.y, folds) < (1 - self.rules.min_relative_gain) * loss:
+        lower = (1 - self.rules.min_relative_gain) * loss
+        if self._loss(features, self.y, folds, self.class_weights) < lower:
             return larger, features
         return extractor, extractor.transform(self.pictures, self.n_threads)
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from midfea.learning.class_weights import Weights
 from midfea.learning.folds import Indices, make_folds, splits
 from midfea.learning.head import split_scores
 from midfea.progress import track
@@ -44,6 +45,7 @@ def learning_curve(
     seed: int,
     groups: Indices | None = None,
     shares: Sequence[float] = SHARES,
+    class_weights: Weights | None = None,
 ) -> LearningCurve:
     """The learning curve of a linear SVM.
 
@@ -54,13 +56,15 @@ def learning_curve(
     C : penalty of the SVM
     groups : group of each image; a group is never split between training and validation
     shares : of the training part, rising. A class keeps one sample at least.
+    class_weights : of the SVM; None: all 1
     """
     folds = make_folds(y, N_SPLITS, seed, groups)
     rng = np.random.RandomState(seed)
     parts = [(part, test) for train, test in splits(folds) for part in _nested(train, y, shares, rng)]
     if not parts:
         return LearningCurve([], [], [])
-    scores = track(split_scores(features, y, (C,), parts), "learning curve", len(parts))
+    work = split_scores(features, y, (C,), parts, class_weights=class_weights)
+    scores = track(work, "learning curve", len(parts))
     accuracies = np.reshape(
         [(s[0].argmax(axis=1) == y[test]).mean() for (_, test), s in zip(parts, scores, strict=True)],
         (-1, len(shares)),

@@ -12,6 +12,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import logsumexp
 
 from midfea.arrays import to_numpy
+from midfea.learning.class_weights import Weights
 from midfea.learning.folds import Indices, splits
 from midfea.learning.newton import MAX_GRAM_SAMPLES, gram, gram_product
 from midfea.learning.svm import Put, class_signs, fit_linear_svm, solve, solve_gram
@@ -54,10 +55,16 @@ def two_columns(values: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def fit_linear_head(
-    features: Features, y: Indices, C: float, logit_scale: float, put: Put
+    features: Features,
+    y: Indices,
+    C: float,
+    logit_scale: float,
+    put: Put,
+    class_weights: Weights | None = None,
 ) -> LinearHead:
     """The head for all samples, once C and the logit scale are known."""
-    weights, intercept = fit_linear_svm(features, y, C, put)
+    penalty = C if class_weights is None else np.float32(C) * class_weights[y]
+    weights, intercept = fit_linear_svm(features, y, penalty, put)
     return LinearHead(np.ascontiguousarray(weights.T), intercept, C, logit_scale)
 
 
@@ -85,17 +92,21 @@ def validate_C(
     folds: Indices,
     learn_layer: LearnLayer | None = None,
     put: Put = np.asarray,
+    class_weights: Weights | None = None,
 ) -> ValidatedC:
     """The C with the most correct predictions of samples held out; the first of equally good ones."""
-    scores = validation_scores(features, y, candidates, folds, learn_layer, put)
-    best = int(np.argmax([count_correct(values, y) for values in scores]))
-    scale, _ = calibrate(scores[best], y, n_uniform=1)
+    scores = validation_scores(features, y, candidates, folds, learn_layer, put, class_weights)
+    best = int(np.argmax([count_correct(values, y, class_weights) for values in scores]))
+    scale, _ = calibrate(scores[best], y, n_uniform=1, class_weights=class_weights)
     return ValidatedC(float(candidates[best]), scale, scores[best])
 
 
-def count_correct(scores: NDArray[np.float32], y: Indices) -> int:
-    """Correct predictions among the samples held out."""
-    return int((scores.argmax(axis=1) == y)[np.isfinite(scores[:, 0])].sum())
+def count_correct(
+    scores: NDArray[np.float32], y: Indices, class_weights: Weights | None = None
+) -> float:
+    """Correct predictions among the samples held out, each times the weight of its class."""
+    correct = y[(scores.argmax(axis=1) == y) & np.isfinite(scores[:, 0])]
+    return float(len(correct) if class_weights is None else class_weights[correct].sum())
 
 
 def validation_scores(
@@ -105,6 +116,7 @@ def validation_scores(
     folds: Indices,
     learn_layer: LearnLayer | None = None,
     put: Put = np.asarray,
+    class_weights: Weights | None = None,
 ) -> NDArray[np.float32]:
     """Scores of each sample by SVMs trained without its fold, (n_candidates, n, n_classes).
 
@@ -114,7 +126,7 @@ def validation_scores(
     """
     parts = splits(folds)
     scores = np.full((len(candidates), len(y), int(y.max()) + 1), np.nan, dtype=np.float32)
-    work = split_scores(features, y, candidates, parts, learn_layer, put)
+    work = split_scores(features, y, candidates, parts, learn_layer, put, class_weights)
     for (_, test), values in zip(parts, track(work, "classifier", len(parts)), strict=True):
         scores[:, test] = values
     return scores
@@ -127,6 +139,7 @@ def split_scores(
     parts: Sequence[tuple[Indices, Indices]],
     learn_layer: LearnLayer | None = None,
     put: Put = np.asarray,
+    class_weights: Weights | None = None,
 ) -> Iterator[NDArray[np.float32]]:
     """Scores of each test part by SVMs of its training part, (n_candidates, n_test, n_classes).
 
@@ -140,6 +153,7 @@ def split_scores(
         train, test = parts[i]
         rows = np.concatenate([train + k * len(y) for k in range(n_times)])
         targets, by_C, alpha = put(signs[rows]), [], None
+        weights = 1.0 if class_weights is None else put(np.tile(class_weights[y[train]], n_times))
         if shared is not None:
             within, across = shared[np.ix_(rows, rows)], shared[np.ix_(test, rows)]
         else:
@@ -149,10 +163,10 @@ def split_scores(
             product = gram_product(inputs)
         for C in candidates:
             if shared is not None:
-                alpha = solve_gram(within, targets, C, alpha)
+                alpha = solve_gram(within, targets, C * weights, alpha)
                 values = across @ alpha
             else:
-                alpha = solve(product, targets, C)
+                alpha = solve(product, targets, C * weights)
                 values = others @ (inputs.T @ alpha) + alpha.sum(axis=0)
             by_C.append(two_columns(to_numpy(values)))
         return np.stack(by_C)
@@ -163,7 +177,12 @@ def split_scores(
     return in_parallel(scores, range(len(parts)), max(1, n_threads))
 
 
-def calibrate(scores: NDArray[np.float32], y: Indices, n_uniform: int = 0) -> tuple[float, float]:
+def calibrate(
+    scores: NDArray[np.float32],
+    y: Indices,
+    n_uniform: int = 0,
+    class_weights: Weights | None = None,
+) -> tuple[float, float]:
     """The logit scale that makes softmax(scale * scores) most likely, and the mean loss with it.
 
     One number, so that the most probable class is always the predicted one. 1 and infinity if nothing
@@ -174,13 +193,14 @@ def calibrate(scores: NDArray[np.float32], y: Indices, n_uniform: int = 0) -> tu
     if not known.any():
         return 1.0, np.inf
     logits, y = scores[known].astype(np.float64), y[known]
+    counts = np.ones(len(y)) if class_weights is None else class_weights[y].astype(np.float64)
 
     def loss(log_scale: float) -> float:
         scaled = np.exp(log_scale) * logits
         total = logsumexp(scaled, axis=1)
-        own = (total - scaled[np.arange(len(y)), y]).sum()
-        uniform = (total - scaled.mean(axis=1)).mean()
-        return float((own + n_uniform * uniform) / (len(y) + n_uniform))
+        own = counts @ (total - scaled[np.arange(len(y)), y])
+        uniform = counts @ (total - scaled.mean(axis=1)) / counts.sum()
+        return float((own + n_uniform * uniform) / (counts.sum() + n_uniform))
 
     result = minimize_scalar(loss, bounds=(-5, 5), method="bounded")
     return float(np.exp(result.x)), float(result.fun)

@@ -3,7 +3,7 @@
 The problem is scikit-learn's `LinearSVC` with its defaults (squared hinge loss, one class against
 the rest, the intercept as one more weight):
 
-    minimise over w    |w|^2 / 2 + C sum_i max(0, 1 - y_i w.x_i)^2
+    minimise over w    |w|^2 / 2 + sum_i C_i max(0, 1 - y_i w.x_i)^2
 
 It is solved by Newton's method in the span of the samples, w = X^T a (`midfea.learning.newton`).
 liblinear, behind `LinearSVC`, takes the classes one after the other on one core and holds 24 bytes for
@@ -36,6 +36,7 @@ from midfea.learning.newton import (
 )
 
 Floats = NDArray[Any]  # float32 throughout
+Penalty = float | Array  # of the errors: of all samples, or of each
 Put = Callable[[Floats], Array]  # where to compute: see `midfea.engines.Engine.arrays`
 
 MAX_EASY_C = 1.0  # up to this C conjugate gradients are quick
@@ -44,14 +45,15 @@ MAX_FACTORED_STEPS = 12  # five are usual
 
 
 def fit_linear_svm(
-    features: Floats, y: NDArray[np.intp], C: float, put: Put = np.asarray
+    features: Floats, y: NDArray[np.intp], C: Penalty, put: Put = np.asarray
 ) -> tuple[Floats, Floats]:
     """Weights (p, k) and intercepts (k,), k = the number of classes, or one for two classes.
 
-    `y` holds class numbers 0 .. n_classes - 1. Decision values of different devices agree to 1e-2, that
-    is to the accuracy of the solution itself.
+    `y` holds class numbers 0 .. n_classes - 1; `C` is the penalty of errors, or that of each sample.
+    Decision values of different devices agree to 1e-2, that is to the accuracy of the solution itself.
     """
     there, targets = put(features), put(class_signs(y))
+    C = C if isinstance(C, float | int) else put(C)
     if has_small_gram(there):
         alpha = solve_gram(gram(there), targets, C)
     else:
@@ -66,22 +68,25 @@ def class_signs(y: NDArray[np.intp]) -> Floats:
     return (signs[:, 1:] if n_classes == 2 else signs).astype(np.float32)
 
 
-def solve_gram(matrix: Array, targets: Array, C: float, start: Array | None = None) -> Array:
+def solve_gram(matrix: Array, targets: Array, C: Penalty, start: Array | None = None) -> Array:
     """`solve` for a Gram matrix at hand; `start` is a solution for a smaller C, if there is one."""
     product = matrix_product(matrix)
-    if C > MAX_EASY_C and isinstance(matrix, np.ndarray):
-        start = solve(product, targets, MAX_EASY_C, tol=0.1) if start is None else start
+    largest = float(np.max(C)) if isinstance(matrix, np.ndarray) else 0.0
+    if largest > MAX_EASY_C:
+        if start is None:
+            start = solve(product, targets, C * np.float32(MAX_EASY_C / largest), tol=0.1)
         start = _solve_by_factors(matrix, targets, C, start)
     return solve(product, targets, C, start=start)
 
 
 def solve(
-    product: Product, targets: Array, C: float, tol: float = 1e-3, start: Array | None = None
+    product: Product, targets: Array, C: Penalty, tol: float = 1e-3, start: Array | None = None
 ) -> Array:
     """Coefficients a (n, k) of the weights w = X^T a, every class's to its own accuracy.
 
     product : `newton.gram_product(X)`
     targets : the signs (n, k) of `class_signs`
+    C : penalty of errors, a number or (n,)
     tol : largest length of a class's gradient, relative to the length of its w
     """
     xp, signs = namespace(targets), contiguous(targets.T)
@@ -89,7 +94,7 @@ def solve(
     def squared_hinge(scores: Array, rows: Array) -> LossAt:
         own = signs[rows]
         slack = (1 - own * scores).clip(0)
-        values = C * (slack * slack).sum(axis=1, dtype=xp.float64)
+        values = (C * slack * slack).sum(axis=1, dtype=xp.float64)
         active = xp.asarray(slack > 0, dtype=slack.dtype)
         return LossAt(values, -2 * C * own * slack, 2 * C * active)
 
@@ -103,12 +108,13 @@ def solve(
     return contiguous(newton(problem, alpha, scores, accuracy)[0].T)
 
 
-def _solve_by_factors(matrix: Floats, targets: Floats, C: float, alpha: Floats) -> Floats:
+def _solve_by_factors(matrix: Floats, targets: Floats, C: Penalty, alpha: Floats) -> Floats:
     """Newton steps for each class by Cholesky factors, until the same samples count as before.
 
     A start for `solve`, which has little left to do, or corrects the errors of rounding or of too
     large a step.
     """
+    ridge = np.broadcast_to(np.float32(0.5) / C, len(targets))
     for _ in range(MAX_FACTORED_STEPS):
         active = targets * (matrix @ alpha) < 1
         if active.sum(axis=0).max() > MAX_FACTORED_SAMPLES:
@@ -117,7 +123,7 @@ def _solve_by_factors(matrix: Floats, targets: Floats, C: float, alpha: Floats) 
         for k in range(targets.shape[1]):
             own = np.flatnonzero(active[:, k])
             part = matrix[np.ix_(own, own)]
-            part[np.diag_indices(len(own))] += 1 / (2 * C)
+            part[np.diag_indices(len(own))] += ridge[own]
             try:
                 factor = cho_factor(part, lower=True, overwrite_a=True, check_finite=False)
             except LinAlgError:

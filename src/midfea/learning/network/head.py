@@ -17,6 +17,7 @@ from scipy.optimize import minimize
 from scipy.special import log_softmax
 
 from midfea.engines import EngineSettings
+from midfea.learning.class_weights import Weights
 from midfea.learning.codebook import learn_extractor
 from midfea.learning.extractor import map_pictures
 from midfea.learning.folds import Indices, count_groups, splits
@@ -82,6 +83,7 @@ class NetworkTask:
     ----------
     linear_scores : (n, n_classes), of the linear head in validation
     logit_scale : of the linear head
+    class_weights : how much the images of each class count
     folds : of each image, the same as for the linear head
     aligned : a grid of cells suits the images: descriptors are taken at every place
     in_place : the same things lie in the same places of all images: they are changed less
@@ -94,6 +96,7 @@ class NetworkTask:
     groups: Indices | None
     linear_scores: NDArray[np.float32]
     logit_scale: float
+    class_weights: Weights
     aligned: bool
     in_place: bool
     settings: NetworkSettings
@@ -131,7 +134,8 @@ class NetworkTask:
         for i, candidate in enumerate(self.settings.mirror_candidates):
             tried = self._scores_without(train, held_out, candidate, f"fine-tuning, trial {i + 1}")
             joined = join(tried, self._weights(tried, held_out))
-            likelihood = -log_loss(joined, self.y[held_out]) * count_groups(self.groups, held_out)
+            loss = log_loss(joined, self.y[held_out], self.class_weights)
+            likelihood = -loss * count_groups(self.groups, held_out)
             likelihood -= self.settings.min_mirror_gain * candidate
             if likelihood > best:
                 best, mirror, scores = likelihood, candidate, tried
@@ -156,7 +160,7 @@ class NetworkTask:
 
     def _weights(self, scores: NDArray[np.float64], indices: Indices) -> NDArray[np.float64]:
         groups = None if self.groups is None else self.groups[indices]
-        return joint_weights(scores, self.y[indices], groups, self.logit_scale)
+        return joint_weights(scores, self.y[indices], groups, self.logit_scale, self.class_weights)
 
     @cached_property
     def squares(self) -> NDArray[np.float32]:
@@ -195,6 +199,7 @@ class NetworkTask:
         return train(
             self.squares[chosen],
             self.y[chosen],
+            self.class_weights[self.y[chosen]],
             self.start,
             change,
             self.settings,
@@ -213,7 +218,11 @@ def join(scores: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[n
 
 
 def joint_weights(
-    scores: NDArray[np.float64], y: Indices, groups: Indices | None = None, logit_scale: float = 1.0
+    scores: NDArray[np.float64],
+    y: Indices,
+    groups: Indices | None = None,
+    logit_scale: float = 1.0,
+    class_weights: Weights | None = None,
 ) -> NDArray[np.float64]:
     """The weights that make the labels of validation images most likely, none below zero.
 
@@ -223,6 +232,7 @@ def joint_weights(
     ----------
     groups : of the validation images, if groups were held out
     logit_scale : of the linear head; used with groups
+    class_weights : how much the images of each class count; None: all the same
     """
     usual, unit, price = USUAL_WEIGHTS, np.ones(3), PRICE_OF_OTHER_WEIGHTS / len(y)
     if groups is not None:
@@ -232,7 +242,7 @@ def joint_weights(
 
     def cost(weights: NDArray[np.float64]) -> float:
         distance = float(np.square((weights - usual) / unit).sum())
-        return log_loss(join(scores, weights), y) + price * distance
+        return log_loss(join(scores, weights), y, class_weights) + price * distance
 
     bounds = [(0, MAX_WEIGHT)] * len(usual)
     return np.asarray(minimize(cost, usual, bounds=bounds, method="L-BFGS-B").x)
@@ -244,10 +254,13 @@ def weights_without_validation(per_class: float, n_classes: int) -> NDArray[np.f
     return USUAL_WEIGHTS * [by_head, 1, 1]
 
 
-def log_loss(scores: NDArray[np.float64], y: Indices) -> float:
+def log_loss(scores: NDArray[np.float64], y: Indices, class_weights: Weights | None = None) -> float:
     """Mean negative log-likelihood, with one pseudo-image more whose label is uniform.
 
     Without it, weights grow beyond all bounds when every validation image is correct.
     """
     logs = log_softmax(scores, axis=1)
-    return float(-(logs[np.arange(len(y)), y].sum() + logs.mean()) / (len(y) + 1))
+    counts = np.ones(len(y)) if class_weights is None else class_weights[y].astype(np.float64)
+    own = counts @ logs[np.arange(len(y)), y]
+    uniform = counts @ logs.mean(axis=1) / counts.sum()
+    return float(-(own + uniform) / (counts.sum() + 1))

@@ -48,6 +48,7 @@ class Change:
 def train(
     squares: NDArray[np.float32],
     y: NDArray[np.intp],
+    weights: NDArray[np.float32],
     start: Start,
     change: Change,
     settings: NetworkSettings,
@@ -61,6 +62,7 @@ def train(
 ) -> Network:
     """A network that classifies images (n, 1 or 3, SIDE, SIDE), after `n_seen` augmented images.
 
+    weights : how often an image is seen, relative to the others
     aligned : a grid of cells suits the images. Then there are descriptors at every place, and the codes
         must also classify alone, lest the layers from the pixels, which learn the training images by
         heart, do it for them.
@@ -85,7 +87,8 @@ def train(
             twins = enumerate(_twins(module, n_parts))
             workers = [_Worker(twin, seed + i, change, settings) for i, twin in twins]
 
-            for batch in track(_batches(len(images), steps, settings.batch_size), what, steps):
+            batches = _batches(weights, steps, settings.batch_size, seed)
+            for batch in track(batches, what, steps):
                 for worker, part in zip(workers, batch.to(device).chunk(n_parts), strict=True):
                     worker.batch = images[part], labels[part]
                 gradients = in_parallel(lambda i: workers[i].gradient(), range(n_parts), n_threads)
@@ -145,12 +148,17 @@ def _twins(module: NetworkModule, n: int) -> list[NetworkModule]:
     return twins
 
 
-def _batches(n: int, steps: int, batch_size: int) -> Any:
-    """Each image equally often, in random order."""
+def _batches(weights: NDArray[np.float32], steps: int, batch_size: int, seed: int) -> Any:
+    """Each image as often as its weight says, in random order."""
+    random = torch.Generator().manual_seed(seed)
+    often = torch.as_tensor(weights / weights.mean())
     order = torch.empty(0, dtype=torch.long)
     for _ in range(steps):
         while len(order) < batch_size:
-            order = torch.cat([order, torch.randperm(n)])
+            # Rounded up or down at random, so that fractions count in the mean; 1 stays 1.
+            times = torch.floor(often + torch.rand(len(often), generator=random)).long()
+            images = torch.arange(len(often)).repeat_interleave(times)
+            order = torch.cat([order, images[torch.randperm(len(images))]])
         yield order[:batch_size]
         order = order[batch_size:]
 

@@ -21,12 +21,14 @@ from typing import NamedTuple
 import numpy as np
 from filelock import FileLock, Timeout
 
+from midfea.datasets.folder import expected_reading
 from midfea.estimators.classifier import MidFeaClassifier
-from midfea.estimators.plan import expected_steps
+from midfea.estimators.plan import expected_curve, expected_steps
 from midfea.learning.curve import learning_curve
 from midfea.learning.network.settings import NetworkSettings
 from midfea.parallel import linear_algebra_threads
-from midfea.progress import reporting_to
+from midfea.progress import Plan, expect, reporting_to
+from midfea.progress.remaining import Remaining
 from midfea.report.page import milliseconds_per_image
 from midfea.serve.errors import Refused
 from midfea.serve.store.images import StoredImage, digest_of
@@ -36,8 +38,8 @@ from midfea.serve.training.fitting import SEED, Fitted, check_classes, classifie
 from midfea.serve.training.phases import Comparison, TrainingSettings
 from midfea.serve.training.placing import Known, Trained, known_models, put_in_place, stay
 from midfea.serve.training.record import CHAIN_DIGITS, TrainingRecord
-from midfea.serve.training.steps import Steps
 
+REPORT_SECONDS = 0.2  # between two reports of progress
 MAX_GROWTH = 1.5  # times the images that filters and words were learned from: then they are learned anew
 
 
@@ -46,7 +48,7 @@ class Phase(NamedTuple):
 
     settings: TrainingSettings
     previous: Known | None
-    seconds: dict[str, float]  # expected, of each step
+    plan: Plan  # the steps to come, with their seconds
 
 
 def train(
@@ -57,8 +59,8 @@ def train(
 ) -> None:
     """Train on all images of a workspace, and put each model in its place as soon as it is there.
 
-    send : gets what the server is told: `phase` (its number), `step`, and the `fraction` done of all;
-        `trained`, the number of a phase that has ended: its model is in its place
+    send : gets what the server is told: `phase`, the number of the one that begins; `trained`, the
+        number of one that has ended: its model is in its place
     network : settings of fine-tuning; None: the usual ones
     """
     try:
@@ -79,18 +81,13 @@ def _train(
     images = workspace.images.all()
     check_classes(images)
     phases = [_phase(workspace, each, images, network) for each in settings.phases()]
-    seconds = [sum(phase.seconds.values()) for phase in phases]
+    expect(lambda: [step for phase in phases for step in phase.plan])
     before: Trained | None = None
     for number, phase in enumerate(phases):
         if before is not None:  # labels may have been corrected meanwhile
             workspace.watch.refresh(closely=True)
-
-        def tell(step: str, fraction: float, number: int = number) -> None:
-            done = sum(seconds[:number]) + fraction * seconds[number]
-            send(phase=number, step=step, fraction=done / sum(seconds))
-
-        with reporting_to(Steps(phase.seconds, tell).report):
-            before = _train_phase(workspace, phase, before, network)
+        send(phase=number)
+        before = _train_phase(workspace, phase, before, network)
         send(trained=number)
 
 
@@ -106,7 +103,7 @@ def _phase(
     if previous is not None:
         kept = KeptFeatures(workspace.features_folder, previous.record.chain)
         n_new = sum(image.id not in kept.places for image in images)
-    return Phase(settings, previous, _expected_seconds(model, images, n_new))
+    return Phase(settings, previous, _plan(workspace, model, images, n_new))
 
 
 def _train_phase(
@@ -127,7 +124,8 @@ def _train_phase(
     model = fitted.model
     y = np.searchsorted(model.classes_, [image.label for image in fitted.images])
     groups = np.unique(fitted.groups, return_inverse=True)[1]
-    curve = learning_curve(model.training_features_, y, model.head_.C, SEED, groups)
+    kept, weights = model.training_features_, model.class_weights_
+    curve = learning_curve(kept, y, model.head_.C, SEED, groups, class_weights=weights)
     record = TrainingRecord(
         name="model.midfea",
         trained=datetime.now().astimezone(),
@@ -178,15 +176,17 @@ def _previous(
     return None
 
 
-def _expected_seconds(
-    model: MidFeaClassifier, images: Sequence[StoredImage], n_new: int | None
-) -> dict[str, float]:
-    """Seconds of each step: of reading the files, of the model's own steps and of the learning curve."""
-    n_read = len(images) if n_new is None else n_new
+def _plan(
+    workspace: Workspace, model: MidFeaClassifier, images: Sequence[StoredImage], n_new: int | None
+) -> Plan:
+    """The steps of a phase, with their seconds."""
+    read = images if n_new is None else images[:n_new]
     n_classes = len({image.label for image in images})
-    steps = expected_steps(model, len(images), n_classes, n_new)
-    reading = {"reading files": 0.5 + 0.001 * n_read}
-    return reading | steps | {"learning curve": steps["classifier"] / 3}
+    return [
+        *expected_reading([workspace.images.path(image) for image in read]),
+        *expected_steps(model, len(images), n_classes, n_new=n_new),
+        *expected_curve(len(images), n_classes),
+    ]
 
 
 def main() -> None:
@@ -194,18 +194,29 @@ def main() -> None:
     folder, settings = Path(sys.argv[1]), TrainingSettings(**json.loads(sys.argv[2]))
     threading.Thread(target=_end_with_the_server, daemon=True).start()
 
-    def send(**message: str | float) -> None:
-        print(json.dumps(message), flush=True)
+    def send(**message: str | float | None) -> None:
+        sys.stdout.write(json.dumps(message) + "\n")
+        sys.stdout.flush()
 
+    def send_progress() -> None:
+        while not over.wait(REPORT_SECONDS):
+            state = remaining.state()
+            send(step=state.step, fraction=state.fraction, seconds_left=state.seconds_left)
+
+    remaining, over = Remaining(), threading.Event()
     workspace = Workspace(folder)
+    sender = threading.Thread(target=send_progress, daemon=True)
+    sender.start()
     try:
         # Threads of linear algebra wait for each other whenever another program has one of the cores.
-        with linear_algebra_threads(1):
+        with linear_algebra_threads(1), reporting_to(remaining.report, remaining.expect):
             train(workspace, settings, send)
     except (ValueError, OSError, ImportError, MemoryError) as error:
         send(error=" ".join(str(error).split()) or type(error).__name__)
         sys.exit(1)
     finally:
+        over.set()
+        sender.join()
         workspace.close()
 
 

@@ -20,7 +20,6 @@ from midfea.serve.training.phases import INSTALL_TORCH, TrainingSettings, has_to
 
 NICENESS = 5
 PATIENCE_SECONDS = 3.0  # until a process that was asked to end is killed
-MIN_FRACTION = 0.03  # of the work, before the time left is estimated
 
 
 @dataclass
@@ -35,8 +34,8 @@ class Progress:
     step: str
     fraction: float
     error: str | None
-    begun: float  # s, of the monotonic clock
-    reported: float = 0.0
+    seconds_left: float | None = None  # when it was reported
+    reported: float = 0.0  # s, of the monotonic clock
     phase: int = 0
     n_trained: int = 0
 
@@ -54,11 +53,9 @@ class Progress:
         }
 
     def _seconds_left(self) -> float | None:
-        if self.state != "running" or self.fraction < MIN_FRACTION:
+        if self.state != "running" or self.seconds_left is None:
             return None
-        spent = self.reported - self.begun
-        left = spent * (1 - self.fraction) / self.fraction - (time.monotonic() - self.reported)
-        return round(max(left, 0.0), 1)
+        return round(max(self.seconds_left - (time.monotonic() - self.reported), 0.0), 1)
 
 
 class Trainer:
@@ -84,7 +81,7 @@ class Trainer:
             errors = tempfile.TemporaryFile("w+", errors="replace")  # noqa: SIM115 - closed by _watch
             self._cancelled = False
             presets = [str(each.preset) for each in settings.phases()]
-            self.progress = Progress(presets, "running", "Starting", 0.0, None, time.monotonic())
+            self.progress = Progress(presets, "running", "Starting", 0.0, None)
             command = [sys.executable, "-P", "-m", "midfea.serve.training.job", str(self.workspace.root)]
             self._process = subprocess.Popen(
                 [*command, json.dumps(asdict(settings))],
@@ -128,7 +125,8 @@ class Trainer:
                 progress.reported = time.monotonic()
                 if "step" in message:
                     progress.step, progress.fraction = message["step"], message["fraction"]
-                    progress.phase = message["phase"]
+                    progress.seconds_left = message["seconds_left"]
+                progress.phase = message.get("phase", progress.phase)
                 if "trained" in message:
                     self._load_model()  # before it is told: then the model shown is the new one
                     progress.n_trained = message["trained"] + 1
