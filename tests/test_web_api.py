@@ -393,6 +393,8 @@ def test_inspect_counts_the_labels_of_the_training(taught):
     assert confusion.sum(axis=1).tolist() == [14, 14, 14]
     assert np.trace(confusion) / 42 == pytest.approx(found["accuracy"]["value"])
     assert "9 filters" in found["parts"]["filters"]
+    assert "Always guessing" in found["parts"]["per_class"]
+    assert "90 % correct" in found["parts"]["decisions"]
     assert found["curve"]["sizes"] == sorted(found["curve"]["sizes"]) and found["curve"]["verdict"]
     cell = taught.get("inspect/cell", **{"class": "pits", "predicted": "pits"})
     assert cell["total"] == confusion[1, 1] == len(cell["images"])

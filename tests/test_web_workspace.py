@@ -14,13 +14,18 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from drawn import write_drives
+from midfea import load
+from midfea.pictures.likeness import N_VALUES
 from midfea.serve.errors import Clash, Missing, Refused
 from midfea.serve.store import files as files_module
 from midfea.serve.store.decoding import decode_image
 from midfea.serve.store.names import class_name, file_name
 from midfea.serve.store.workspace import Workspace
 from midfea.serve.training.features import KeptFeatures, forget_other_chains
+from midfea.serve.training.job import train
 from midfea.serve.training.phases import Comparison, TrainingSettings
+from midfea.serve.training.placing import known_models
 from midfea.serve.training.record import TrainingRecord
 from serving import id_of, noise
 
@@ -493,10 +498,12 @@ def test_features_are_kept_by_content(tmp_path):
     ids = [id_of(noise(seed)) for seed in range(5)]
     features = np.random.RandomState(0).randn(5, 7).astype(np.float32)
     kept = KeptFeatures(tmp_path, "chain")
-    kept.add(ids[:3], ids[:3], features[:3])
-    kept.add(ids[3:], ids[3:], features[3:])
+    prints = np.random.RandomState(1).rand(5, N_VALUES).astype(np.float32)
+    kept.add(ids[:3], ids[:3], prints[:3], features[:3])
+    kept.add(ids[3:], ids[3:], prints[3:], features[3:])
     again = KeptFeatures(tmp_path, "chain")
     np.testing.assert_array_equal(again.rows([ids[4], ids[0], ids[3]]), features[[4, 0, 3]])
+    np.testing.assert_array_equal(again.prints([ids[4], ids[0]]), prints[[4, 0]])
     near = again.nearest(features[2], ids[1:], 2)
     assert near[0] == (ids[2], pytest.approx(0, abs=1e-6))
     assert near[1][0] != ids[0]
@@ -505,6 +512,22 @@ def test_features_are_kept_by_content(tmp_path):
     assert set(KeptFeatures(tmp_path, "chain").places) == set(ids[:3])
     forget_other_chains(tmp_path, {"another"})
     assert not (tmp_path / "chain").exists()
+
+
+def test_the_page_keeps_series_and_near_duplicates_together(tmp_path):
+    paths = write_drives(tmp_path / "work" / "images")
+    with Image.open(paths[0]) as image:
+        image.convert("RGB").save(paths[0].parent / "copy.webp", quality=90)
+    workspace = Workspace(tmp_path / "work")
+    try:
+        for _ in range(2):  # from images, then from features that were kept
+            train(workspace, TrainingSettings("fast"), lambda **message: None)
+            series = known_models(workspace)[0].record.series
+            assert series.startswith("60 images look like series of photos, by names and likeness")
+            validation = load(workspace.model_file.path).validation_
+            assert (len(validation), validation.n_groups) == (61, 12)
+    finally:
+        workspace.close()
 
 
 def test_records_belong_to_one_model(tmp_path):

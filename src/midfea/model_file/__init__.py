@@ -60,6 +60,11 @@ def read_model(path: str | os.PathLike[str]) -> SavedModel:
         raise ModelFileError(f"{path}: the model's description is damaged ({error!r:.200})") from None
 
 
+def format_of(path: str | os.PathLike[str]) -> int:
+    """The number of the format in which a model file is written."""
+    return int(_parse(_content(path))[0]["version"])
+
+
 def _content(path: str | os.PathLike[str]) -> bytes:
     try:
         with open_regular(path) as file:
@@ -111,4 +116,4 @@ def _array(name: str, dtype: str, shape: list[int], data: bytes | bytearray) -> 
     return np.require(array, requirements=["A", "W"])
 
 
-__all__ = ["ModelFileError", "SavedModel", "read_model", "save_model"]
+__all__ = ["ModelFileError", "SavedModel", "format_of", "read_model", "save_model"]

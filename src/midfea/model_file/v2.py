@@ -19,6 +19,7 @@ from midfea.learning.ns_layer import NSLayer
 from midfea.learning.parts import ClassifierParts, RegressorParts
 from midfea.learning.settings import ChainSettings
 from midfea.learning.validation import Validation
+from midfea.model_file.belonging import read_belonging, write_belonging
 from midfea.model_file.saved import NS_ARRAYS, Arrays, SavedModel, take_matrix, tuples
 from midfea.model_file.schema import ModelFileError, number, read_classes, take, written_classes
 
@@ -73,6 +74,7 @@ def _write_classifier(parts: ClassifierParts, description: dict[str, Any], array
     if parts.network is not None:
         arrays |= {f"network.{key}": value for key, value in parts.network.network.arrays().items()}
         arrays["network_weights"] = parts.network.weights
+    write_belonging(parts.belonging, arrays)
     for name in VALIDATION_ARRAYS:
         array = getattr(parts.validation, name)
         small = np.float32 if array.dtype.kind == "f" else np.int32
@@ -150,6 +152,7 @@ def _read_classifier(
         layers = {name: take(arrays, f"network.{name}") for name in Network.names()}
         network = NetworkHead(Network(**layers), take(arrays, "network_weights"))
     record = {name: take(arrays, f"validation.{name}") for name in VALIDATION_ARRAYS}
+    classes = read_classes(description)
     return ClassifierParts(
         extractor=extractor,
         ns_layer=_read_layer(arrays),
@@ -160,7 +163,7 @@ def _read_classifier(
             number(description, "logit_scale"),
         ),
         network=network,
-        classes=read_classes(description),
+        classes=classes,
         validation=Validation(
             indices=record["indices"].astype(np.intp),
             labels=record["labels"].astype(np.intp),
@@ -169,6 +172,7 @@ def _read_classifier(
             n_folds=number(description["validation"], "n_folds"),
             n_groups=number(description["validation"], "n_groups"),
         ),
+        belonging=read_belonging(arrays, len(classes), extractor.n_features),
     )
 
 

@@ -20,7 +20,7 @@ from midfea.serve.api.state import accuracy_json
 from midfea.serve.api.teach import ClassQuery, Limit, Offset
 from midfea.serve.errors import Clash
 from midfea.serve.store.images import StoredImage
-from midfea.view import charts, confusion, inside
+from midfea.view import charts, confusion, decisions, inside
 
 router = APIRouter(prefix="/api/inspect", tags=["inspect"])
 N_PAIRS = 10
@@ -97,6 +97,7 @@ def _overview(services: Services) -> Json:
         "confusion": confusion.matrix(predictions),
         "pairs": confusion.pairs(predictions),
         "per_class": confusion.class_table(predictions),
+        "decisions": decisions.promises(predictions),
         "filters": inside.filters(loaded.model.filters_),
     }
     if curve is not None:

@@ -8,6 +8,7 @@ from typing import Any
 from fastapi import APIRouter
 from fastapi.responses import JSONResponse
 
+from midfea.learning.predictions import Predictions
 from midfea.pictures import formats
 from midfea.pictures.limits import ImageLimits
 from midfea.serve.api import teach, transfer
@@ -16,7 +17,7 @@ from midfea.serve.api.current import LoadedModel
 from midfea.serve.api.services import Services, ServicesDep
 from midfea.serve.store import decoding, names
 from midfea.serve.training.phases import INSTALL_TORCH, has_torch
-from midfea.view.charts import headline
+from midfea.view.charts import headlines
 
 router = APIRouter(prefix="/api/state", tags=["state"])
 LOAD_PATIENCE_SECONDS = 0.2  # for a model that is being loaded; then the state says so
@@ -79,6 +80,7 @@ def _model_json(loaded: LoadedModel, digest: str) -> Json:
         "classes": [str(name) for name in loaded.model.classes_],
         "images": len(record.ids) or None,
         "left_out": record.n_left_out,
+        "series": record.series,
         "seconds": record.seconds,
         "accuracy": accuracy_json(loaded),
         "ms_per_image": record.ms_per_image,
@@ -92,15 +94,17 @@ def _model_json(loaded: LoadedModel, digest: str) -> Json:
 
 
 def accuracy_json(loaded: LoadedModel) -> Json | None:
-    """The accuracy on validation images with its 95 % interval; None if there were none."""
+    """Accuracy, if there are images enough to say, and 95 % interval; None without validation."""
     validation = loaded.validation
     if validation is None:
         return None
     return {
-        "value": validation.interval.accuracy,
+        "value": validation.interval.accuracy if validation.is_enough else None,
         "low": validation.interval.low,
         "high": validation.interval.high,
         "n": len(validation.indices),
         "how": validation.how,
-        "drawing": headline(validation.interval),
+        "drawing": headlines(
+            validation.interval, Predictions.of_validation(validation, loaded.model.classes_)
+        ),
     }

@@ -41,7 +41,8 @@ function showFacts() {
     if (!store.training) facts.push(store.state.model_loading ? "loading the model" : "no model yet");
   } else if (!store.training || job?.trained) {
     if (model.opened) facts.push("model opened from a file");
-    if (model.accuracy) facts.push(`${percent(model.accuracy.value, 1)} accuracy`);
+    const accuracy = model.accuracy?.value ?? null;
+    if (accuracy !== null) facts.push(`${percent(accuracy, 1)} accuracy`);
     else if (!model.opened) facts.push("trained");
   }
   if (model?.stale && !store.training) facts.push("images have changed since training");

@@ -6,9 +6,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from midfea.datasets.folder import Photo, read_photos
+from midfea.datasets.series import Series, suggest_groups
 from midfea.estimators.classifier import MidFeaClassifier
+from midfea.learning.folds import join_groups
 from midfea.learning.network.settings import NetworkSettings
+from midfea.pictures.likeness import fingerprints, near_duplicates
 from midfea.pictures.picture import Picture
 from midfea.serve.errors import Refused
 from midfea.serve.store.files import ID_DIGITS
@@ -28,7 +34,7 @@ class Fitted(NamedTuple):
 
     model: MidFeaClassifier
     images: list[StoredImage]
-    groups: list[str]  # equal for duplicates
+    series: Series | None
     samples: list[Picture]
     n_learned_from: int  # images, when filters and words were learned
 
@@ -69,11 +75,13 @@ def fit(
     """A new classifier; it learns filters and words too."""
     photos, used = _read(workspace, images, model)
     check_classes(used)
-    pictures, groups = [photo.picture for photo in photos], _digests(photos)
-    model.fit(pictures, [image.label for image in used])
+    pictures = [photo.picture for photo in photos]
+    prints = fingerprints(pictures)
+    series = _series(workspace, used, prints)
+    model.fit(pictures, [image.label for image in used], series and series.groups)
     if model.network_ is None or model.training_features_.nbytes <= MAX_FEATURE_BYTES:
-        features.add([image.id for image in used], groups, model.training_features_)
-    return Fitted(model, used, groups, pictures[:N_TIMED_IMAGES], len(used))
+        features.add([image.id for image in used], _digests(photos), prints, model.training_features_)
+    return Fitted(model, used, series, pictures[:N_TIMED_IMAGES], len(used))
 
 
 def fit_head(
@@ -91,16 +99,27 @@ def fit_head(
     new = [image for image in images if image.id not in features.places]
     photos, used = _read(workspace, new, model)
     if photos:
-        rows = model.features([photo.picture for photo in photos])
-        features.add([image.id for image in used], _digests(photos), rows)
+        pictures = [photo.picture for photo in photos]
+        rows = model.features(pictures)
+        features.add([image.id for image in used], _digests(photos), fingerprints(pictures), rows)
     images = [image for image in images if image.id in features.places]
     check_classes(images)
-    groups = [features.places[image.id].pixels for image in images]
-    labels = [image.label for image in images]
-    model.fit_head(features.rows([image.id for image in images]), labels, groups)
+    ids, labels = [image.id for image in images], [image.label for image in images]
+    prints = features.prints(ids)
+    equal = [features.places[id].pixels for id in ids]
+    series = _series(workspace, images, prints)
+    groups = join_groups(equal, near_duplicates(prints), series and series.groups)
+    model.fit_head(features.rows(ids), labels, groups)
     timed = photos or _read(workspace, images[:N_TIMED_IMAGES], model)[0]
     samples = [photo.picture for photo in timed[:N_TIMED_IMAGES]]
-    return Fitted(model, images, groups, samples, n_learned_from)
+    return Fitted(model, images, series, samples, n_learned_from)
+
+
+def _series(
+    workspace: Workspace, images: list[StoredImage], prints: NDArray[np.float32]
+) -> Series | None:
+    """The series that `midfea train` would find."""
+    return suggest_groups([workspace.images.path(image) for image in images], prints)
 
 
 def _digests(photos: Sequence[Photo]) -> list[str]:

@@ -123,14 +123,14 @@ def _train_phase(
         fitted = fit_head(workspace, fresh, images, features, previous.path, n_learned_from)
     model = fitted.model
     y = np.searchsorted(model.classes_, [image.label for image in fitted.images])
-    groups = np.unique(fitted.groups, return_inverse=True)[1]
-    kept, weights = model.training_features_, model.class_weights_
+    kept, groups, weights = model.training_features_, model.training_groups_, model.class_weights_
     curve = learning_curve(kept, y, model.head_.C, SEED, groups, class_weights=weights)
     record = TrainingRecord(
         name="model.midfea",
         trained=datetime.now().astimezone(),
         ids=tuple(image.id for image in fitted.images),
         n_left_out=len(images) - len(fitted.images),
+        series=str(fitted.series or ""),
         seconds=round(time.perf_counter() - begun, 1),
         ms_per_image=round(milliseconds_per_image(model, fitted.samples), 2),
         settings=settings,

@@ -33,6 +33,7 @@ class TrainingRecord:
 
     ids : the images trained on, in the order of the model's `validation_`
     n_left_out : images that could not be read
+    series : the series of photos that validation kept together, in words
     chain : name of the filters and words, under which features are kept
     n_learned_from : images that filters and words were learned from
     digest : of all images and labels at the training
@@ -44,6 +45,7 @@ class TrainingRecord:
     opened: bool = False
     ids: tuple[Id, ...] = ()
     n_left_out: int = 0
+    series: str = ""
     seconds: float | None = None
     ms_per_image: float | None = None
     settings: TrainingSettings | None = None

@@ -38,7 +38,7 @@ export interface Refusal {
 }
 
 export interface Accuracy {
-  value: number;
+  value: number | null;
   low: number;
   high: number;
   n: number;
@@ -54,6 +54,7 @@ export interface Model {
   classes: string[];
   images: number | null;
   left_out: number;
+  series: string;
   seconds: number | null;
   accuracy: Accuracy | null;
   ms_per_image: number | null;
@@ -139,7 +140,7 @@ export interface Inspection {
   per_class: ClassScores[];
   neurons: { means: number[][] } | null;
   curve: Curve | null;
-  parts: Record<"confusion" | "pairs" | "per_class" | "filters", string> & { curve?: string; neurons?: string }; // HTML
+  parts: Record<"confusion" | "pairs" | "per_class" | "decisions" | "filters", string> & { curve?: string; neurons?: string }; // HTML
 }
 
 /** An image to classify: a file of the user's, or an image of the workspace. */

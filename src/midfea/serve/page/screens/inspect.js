@@ -72,6 +72,7 @@ function show(inspection) {
     { title: "Confusion matrix", from: html.confusion },
     { title: "The most confused pairs", from: html.pairs, half: true },
     { title: "Recall and precision", from: html.per_class, half: true },
+    { title: "What can be decided", from: html.decisions },
     { title: "Would more images help?", from: html.curve, half: true },
     { title: "Filters", from: html.filters, half: true },
     { title: "Neurons by class", from: html.neurons },

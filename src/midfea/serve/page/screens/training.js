@@ -168,6 +168,7 @@ function modelFacts(model) {
   if (model.ms_per_image) facts.push(`${model.ms_per_image.toFixed(1)} ms an image`);
   if (model.left_out) facts.push(`${count(model.left_out, "image")} left out, too small or damaged`);
   parts.push(el("p", { class: "key" }, facts.join(" · ")));
+  if (model.series) parts.push(el("p", { class: "key" }, `${model.series}. Validation keeps each series together.`));
   if (model.stale) {
     parts.push(el("p", { class: "message hint" }, "Images have changed since. Train again to learn from them."));
   }
