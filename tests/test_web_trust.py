@@ -30,7 +30,8 @@ from midfea.serve.api.failures import Unfailing
 from midfea.serve.store.files import file_id
 from midfea.serve.store.workspace import Workspace
 from midfea.serve.training.features import KeptFeatures
-from midfea.serve.training.record import TrainingRecord, TrainingSettings
+from midfea.serve.training.phases import TrainingSettings
+from midfea.serve.training.record import TrainingRecord
 from serving import Server, id_of, noise, png
 from small import SMALL
 
@@ -115,7 +116,9 @@ def test_an_index_from_elsewhere_cannot_name_files(tmp_path):
     again.close()
 
 
-@pytest.mark.parametrize("place", ["images", ".midfea", ".midfea/features", ".midfea/lock"])
+@pytest.mark.parametrize(
+    "place", ["images", ".midfea", ".midfea/features", ".midfea/lock", "notes.json"]
+)
 def test_links_where_the_workspace_writes_are_refused(tmp_path, place):
     outside, link = tmp_path / "outside", tmp_path / "work" / place
     outside.mkdir()

@@ -186,7 +186,7 @@ class Predictions:
         return rows[np.argsort(-self.confidence[rows], kind="stable")]
 
     def mistakes(self) -> NDArray[np.intp]:
-        """Images with a wrong prediction, the most confident first: those often bear a wrong label."""
+        """Images with a wrong prediction, the most confident first."""
         wrong = np.flatnonzero(~self.correct)
         return wrong[np.argsort(-self.confidence[wrong], kind="stable")]
 

@@ -77,7 +77,7 @@ def write_report(
     curve : of the training images, if they are at hand
     """
     model = classifier if isinstance(classifier, MidFeaClassifier) else None
-    parts = _parts(model, predictions, gallery, curve)
+    parts = _parts(model, predictions, about.interval, gallery, curve)
     if about.skipped:
         rows = "".join(f"<tr><td>{text(f)}<td>{text(why)}" for f, why in about.skipped)
         listed = scrollable("Files left out", f"<table><tr><th>File<th>Why{rows}</table>")
@@ -101,6 +101,7 @@ def write_report(
 def _parts(
     model: MidFeaClassifier | None,
     predictions: Predictions,
+    interval: Interval,
     gallery: Gallery,
     curve: LearningCurve | None,
 ) -> list[Part]:
@@ -109,7 +110,7 @@ def _parts(
         Part("pairs", "The most confused pairs", confusion.pairs(predictions), half=True),
         Part("classes", "Recall and precision", confusion.class_table(predictions), half=True),
         Part("decisions", "What can be decided", decisions.promises(predictions)),
-        Part("mistakes", "Confident mistakes", mistakes(predictions, gallery)),
+        Part("mistakes", "Wrong predictions", mistakes(predictions, interval, gallery)),
     ]
     if curve is not None:
         alone = model is None or (model.ns_layer_ is None and model.network_ is None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from fastapi import APIRouter
@@ -15,6 +16,7 @@ from midfea.serve.api.classify import UNSURE_BELOW
 from midfea.serve.api.current import LoadedModel
 from midfea.serve.api.services import Services, ServicesDep
 from midfea.serve.store import decoding, names
+from midfea.serve.training.phases import INSTALL_TORCH, has_torch
 from midfea.view.charts import headlines
 
 router = APIRouter(prefix="/api/state", tags=["state"])
@@ -59,6 +61,8 @@ def _state(services: Services) -> Json:
         "model_error": problem,
         "model_loading": loading,
         "job": job_json,
+        "torch": has_torch(),
+        "install_torch": INSTALL_TORCH,
         "workspace": str(workspace.root),
         "limits": LIMITS,
         "image_endings": sorted(formats.ENDINGS),
@@ -82,6 +86,8 @@ def _model_json(loaded: LoadedModel, digest: str) -> Json:
         "ms_per_image": record.ms_per_image,
         "stale": not record.opened and record.digest != digest,
         "preset": settings.preset if settings else loaded.model.preset,
+        "fine_tuned": loaded.model.network_ is not None,
+        "compared": record.compared and asdict(record.compared),
         "neurons": settings.neurons if settings else 0,
         "finetune": settings.finetune if settings else False,
     }

@@ -123,10 +123,10 @@ def _read_ids(file: Path) -> tuple[list[str], list[str]] | None:
     return (_unpacked(ids), _unpacked(pixels)) if fit and prints_fit and dtypes == {"F32"} else None
 
 
-def forget_other_chains(folder: Path, chain: str) -> None:
+def forget_other_chains(folder: Path, chains: set[str]) -> None:
     """Remove the features of other chains: no model needs them any more."""
     for path in folder.iterdir() if folder.is_dir() else ():
-        if path.name != chain:
+        if path.name not in chains:
             shutil.rmtree(path, ignore_errors=True)
 
 

@@ -10,6 +10,22 @@ export interface WorkspaceImage {
   confidence?: number;
 }
 
+export type ListedImage = Required<Pick<WorkspaceImage, "id" | "class" | "name" | "predicted" | "confidence">>;
+
+export interface Disagreements {
+  images: ListedImage[];
+  reason: string | null; // why there is no list
+  checked: number; // labels that would be listed, but a person has called them right
+}
+
+export interface Comparison {
+  preset: string;
+  correct: number;
+  other_preset: string;
+  other_correct: number;
+  images: number;
+}
+
 export interface ImagePage {
   total: number;
   images: WorkspaceImage[];
@@ -44,6 +60,8 @@ export interface Model {
   ms_per_image: number | null;
   stale: boolean;
   preset: string;
+  fine_tuned: boolean;
+  compared: Comparison | null;
 }
 
 export interface Job {
@@ -52,6 +70,9 @@ export interface Job {
   fraction: number;
   seconds_left: number | null;
   error: string | null;
+  presets: string[]; // of the phases
+  phase: number;
+  trained: number; // phases that have ended
 }
 
 export interface State {
@@ -62,6 +83,8 @@ export interface State {
   model_error: string | null;
   model_loading: boolean;
   job: Job | null;
+  torch: boolean;
+  install_torch: string;
   workspace: string;
   limits: { file_bytes: number; request_bytes: number };
   image_endings: string[];
@@ -110,7 +133,9 @@ export interface ClassScores {
 export interface Inspection {
   classes: string[];
   confusion: number[][];
-  suspicious: Required<WorkspaceImage>[];
+  changed: number; // labels, since the training
+  gone: number; // images, since the training
+  disagreements: Disagreements;
   pairs: { class: string; predicted: string; images: number; share: number }[];
   per_class: ClassScores[];
   neurons: { means: number[][] } | null;
