@@ -121,6 +121,24 @@ class Server:
         return found
 
 
+NO_TORCH = """
+import sys
+class NoTorch:
+    def find_spec(self, name, *_):
+        if name.partition(".")[0] == "torch":
+            raise ModuleNotFoundError("No module named 'torch'", name="torch")
+sys.meta_path.insert(0, NoTorch())
+"""
+
+
+def without_torch(folder, monkeypatch):
+    """Processes that are started from now on find no PyTorch."""
+    (folder / "none").mkdir()
+    (folder / "none" / "sitecustomize.py").write_text(NO_TORCH)
+    paths = [str(folder / "none"), *filter(None, [os.environ.get("PYTHONPATH")])]
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(paths))
+
+
 def png(pixels):
     file = io.BytesIO()
     Image.fromarray(pixels).save(file, "PNG")
@@ -130,6 +148,27 @@ def png(pixels):
 def noise(seed, size=48):
     """A file that no other seed gives."""
     return png(np.random.RandomState(seed).randint(0, 255, (size, size)).astype(np.uint8))
+
+
+STRIPES = ("across", "down", "slanted")
+
+
+def stripes(n=60, n_wrong=4, size=48):
+    """(class, name, file) of striped images, easy to tell apart; and by id the true class of the few
+    that are put into the class after theirs."""
+    rng = np.random.RandomState(0)
+    y, x = np.mgrid[:size, :size]
+    wrong, files, true = [11 * i + 2 for i in range(n_wrong)], [], {}
+    for i in range(len(STRIPES) * n):
+        k = i // n
+        wave = (x, y, x + y)[k] / rng.uniform(4, 7) + rng.uniform()
+        pixels = 128 + 60 * np.sin(2 * np.pi * wave) + rng.normal(0, 12, (size, size))
+        content = png(np.clip(pixels, 0, 255).astype(np.uint8))
+        if i in wrong:
+            true[id_of(content)] = STRIPES[k]
+            k = (k + 1) % len(STRIPES)
+        files.append((STRIPES[k], f"IMG_{i}.png", content))
+    return files, true
 
 
 def id_of(content):

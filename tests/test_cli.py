@@ -17,6 +17,7 @@ from PIL import Image
 from safetensors.numpy import load_file
 
 from command import fails_in_one_line, midfea
+from drawn import write_drives
 from midfea import load
 from midfea.datasets import load_surfaces
 
@@ -44,6 +45,9 @@ def model(photos):
     )
     accuracy, low, high = map(float, promised.groups())
     assert 0 <= low < accuracy < high <= 100
+    assert re.search(r"scale +12 +[\d.]+% +\d+ to \d+ % +[\d.]+%", result.stdout)
+    assert "Mean recall of the classes: " in result.stdout
+    assert "would be correct for 33.3%." in result.stdout
     assert result.stderr == ""  # quiet when not on a terminal
     return photos / "model.midfea"
 
@@ -145,6 +149,49 @@ def test_evaluate(photos, model):
     assert 'id="curve"' not in page  # the training images are not at hand
 
 
+def test_evaluate_measures_what_the_thresholds_of_validation_bring(photos, model):
+    numbers = photos / "targets.json"
+    wishes = ("--precision", 0.99, "--miss", "scale=0.1", "--miss", "pits=0.01")
+    result = midfea("evaluate", model, photos / "test", *wishes, "--json", numbers)
+    assert result.returncode == 0, result.stderr
+    assert "Targets, with thresholds from the model's validation:" in result.stdout
+    assert (
+        "99 % correct cannot be promised: that needs 299 images or more, there are 36" in result.stdout
+    )
+    assert "'pits' missed cannot be promised: that needs 99 images of the class" in result.stdout
+    sure, scale, pits = json.loads(numbers.read_text())["targets"]
+    assert sure["threshold"] is pits["threshold"] is None and "299 images" in sure["reason"]
+    assert (scale["class_images"], scale["other_images"]) == (12, 24)
+    assert f"{scale['found']} of 12 images of 'scale' are found" in result.stdout
+    predicted = midfea("predict", model, photos / "test", "--miss", "scale=0.1", "--format", "csv")
+    rows = list(csv.DictReader(io.StringIO(predicted.stdout)))
+    found = [row for row in rows if row["class"] == "scale" and "/scale/" in row["file"]]
+    others = [row for row in rows if row["class"] == "scale" and "/scale/" not in row["file"]]
+    assert len(found) == scale["found"]
+    assert len(others) == scale["false_alarms"]
+    for row in rows:  # never another class than the most probable one, but for the one that is sought
+        assert row["class"] == row["most probable"] or (
+            row["class"] == "scale" and float(row["probability"]) >= scale["threshold"]
+        )
+    refused = midfea("evaluate", model, photos / "test", "--miss", "scal=0.1")
+    fails_in_one_line(refused, "knows no class 'scal', only pits, scale, scratch")
+
+
+def test_a_class_that_must_not_be_missed_is_the_answer_from_its_threshold_on(photos, model):
+    lines = midfea("predict", model, photos / "test", "--miss", "scale=0.8", "--format", "json").stdout
+    answers = [json.loads(line) for line in lines.splitlines()]
+    for answer in answers:  # eight in ten may be missed, so the threshold is high
+        assert answer["probability"] == answer["probabilities"][answer["class"]]
+    table = midfea("predict", model, photos / "test", "--miss", "scale=0.1")
+    assert "most probable" in table.stdout
+    few = midfea("predict", model, photos / "test", "--miss", "scale=0.01")
+    fails_in_one_line(
+        few, "at most 1 % of 'scale' missed cannot be promised", "99 images", "there are 12"
+    )
+    twice = midfea("predict", model, photos / "test", "--miss", "scale=0.1", "--miss", "pits=0.1")
+    fails_in_one_line(twice, "give --miss once", "scale=0.1, pits=0.1")
+
+
 def test_report_of_train(photos, tmp_path):
     report = tmp_path / "report.html"
     result = midfea("train", photos / "train", "-o", tmp_path / "m.midfea", "--report", report)
@@ -159,7 +206,7 @@ def test_report_of_train(photos, tmp_path):
 def test_compare(photos, tmp_path):
     rows = tmp_path / "rows.json"
     result = midfea(
-        "compare", "--data", photos / "train", "--methods", "pixels,hog", "--splits", 2, "--json", rows
+        "compare", photos / "train", "--methods", "pixels,hog", "--splits", 2, "--json", rows
     )
     assert result.returncode == 0, result.stderr
     found = json.loads(rows.read_text())
@@ -175,6 +222,10 @@ def test_compare(photos, tmp_path):
 
 
 def test_compare_with_bad_input(photos, tmp_path):
+    for folders in ([], [photos / "train", "--data", photos / "train"]):
+        refused = midfea("compare", *folders)
+        assert refused.returncode == 2
+        assert "name one folder, such as: midfea compare photos" in refused.stderr
     fails_in_one_line(midfea("compare", "--data", tmp_path / "none"), "no such folder")
     fails_in_one_line(
         midfea("compare", "--data", photos / "train", "--methods", "fast,magic"), "'magic'", "sift"
@@ -201,6 +252,13 @@ def test_warnings_about_the_images(photos, tmp_path):
     result = midfea("train", folder, "-o", tmp_path / "m.midfea")
     assert result.returncode == 0, result.stderr
     n_scale = len(scale) + 2
+    mean, accuracy = (result.stdout.index(what) for what in ("Mean recall", "Accuracy on new images"))
+    assert mean < accuracy  # the number that matters comes first
+    assert "the classes are unequal, so this is the number to look at" in result.stdout
+    assert (
+        f"Always guessing 'scale' would be correct for {(n_scale / (n_scale + 3)):.1%}." in result.stdout
+    )
+    assert "At most 5 % of 'pits' missed cannot be promised: that needs" in result.stdout
     assert "1 of 2 classes have few images" in result.stderr
     assert "'pits': 3" in result.stderr
     assert f"'scale' has {n_scale} images, 'pits' 3, {n_scale / 3:.1f} times fewer" in result.stderr
@@ -208,6 +266,49 @@ def test_warnings_about_the_images(photos, tmp_path):
     assert f"pits/{pits[0].name} and scale/zz other.png" in result.stderr
     assert "1 images are duplicates" in result.stderr
     assert f"scale/{scale[0].name} and scale/zz copy.png" in result.stderr
+
+
+@pytest.fixture(scope="module")
+def in_series(tmp_path_factory):
+    """Twelve series of five frames, one frame saved again as WebP."""
+    folder = tmp_path_factory.mktemp("series")
+    paths = write_drives(folder)
+    with Image.open(paths[0]) as image:
+        image.convert("RGB").save(paths[0].parent / "copy.webp", quality=90)
+    return folder
+
+
+def test_series_and_near_duplicates_are_kept_together_and_said(in_series, tmp_path):
+    result = midfea("train", in_series, "-o", tmp_path / "m.midfea")
+    assert result.returncode == 0, result.stderr
+    assert "1 images are near-duplicates of others (encoded again" in result.stderr
+    assert "class0/00000-00000.png and class0/copy.webp" in result.stderr
+    assert "60 images look like series of photos, by names and likeness" in result.stderr
+    assert "12 series of about 5 images" in result.stderr and "--groups none" in result.stderr
+    assert (
+        "(each of 61 images predicted by a model trained without it, in 10 folds that keep 12 groups "
+        in (result.stdout)
+    )
+    assert load(tmp_path / "m.midfea").validation_.n_groups == 12
+
+
+def test_groups_are_compared_as_wholes(in_series, tmp_path):
+    table = tmp_path / "drives.csv"
+    names = [str(path.relative_to(in_series)) for path in sorted(in_series.rglob("*.*"))]
+    table.write_text("\n".join(["file,drive", *(f"{name},{name[:12]}" for name in names)]))
+    arguments = ("compare", "--data", in_series, "--methods", "pixels", "--splits", 1, "--groups")
+    result = midfea(*arguments, f"{table}:drive")
+    assert result.returncode == 0, result.stderr
+    assert "61 images are in 13 groups, which validation does not split" in result.stderr
+    assert float(re.search(r"([\d.]+) %", result.stdout)[1]) < 75  # nothing tells new drives apart
+    alone = midfea(*arguments, "none")
+    assert float(re.search(r"([\d.]+) %", alone.stdout)[1]) > 90  # other frames of the same drives
+
+
+def test_groups_that_are_none_are_refused_before_images_are_read(tmp_path):
+    refused = midfea("train", tmp_path / "none", "--groups", "persons")
+    fails_in_one_line(refused, "--groups persons: not one of auto, none, folder")
+    fails_in_one_line(midfea("compare", "--data", tmp_path / "none", "--groups", "regex:("), "regex:(")
 
 
 def test_shell_completion():
@@ -272,6 +373,7 @@ def test_bad_files_among_good_ones_are_named_skipped_and_counted(tmp_path, photo
     (folder / "pits" / "text.jpg").write_text("no image at all")
     Image.new("L", (3, 3)).save(folder / "pits" / "tiny.png")
     (folder / "pits" / "notes.txt").write_text("passed over silently")
+    (folder / "pits" / "raw.CR2").write_bytes(b"a picture, of no format that is read")
     image = Image.open(good)
     deep = np.asarray(image).astype(np.uint16) * 257
     Image.fromarray(deep).save(folder / "pits" / "deep.png")
@@ -280,10 +382,10 @@ def test_bad_files_among_good_ones_are_named_skipped_and_counted(tmp_path, photo
     result = midfea("train", folder, "-o", tmp_path / "m.midfea")
     assert result.returncode == 0
     count = len(list(folder.rglob("*.*"))) - 1
-    assert f"skipped 3 of {count} files" in result.stderr
-    for name in ("cut.jpg", "text.jpg", "tiny.png"):
+    assert f"skipped 4 of {count} files" in result.stderr
+    for name in ("cut.jpg", "raw.CR2", "text.jpg", "tiny.png"):
         assert name in result.stderr
-    assert f"from {count - 3} images" in result.stdout
+    assert f"from {count - 4} images" in result.stdout
     some = midfea("predict", tmp_path / "m.midfea", folder / "pits")
     assert some.returncode == 1
     assert "deep.png" in some.stdout
@@ -310,6 +412,12 @@ def test_models_that_cannot_be_used(tmp_path, photos, model):
     missing = midfea("predict", model, tmp_path / "missing.jpg")
     assert missing.returncode == 1
     assert "missing.jpg: no such file" in missing.stderr
+
+
+def test_ports_that_do_not_exist_are_refused():
+    refused = midfea("serve", "--port", 80000)
+    assert refused.returncode == 2
+    assert "--port" in refused.stderr and "65535" in refused.stderr
 
 
 def test_unknown_option_is_explained(photos):

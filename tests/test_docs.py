@@ -35,6 +35,18 @@ def test_reference_is_made_from_the_docstrings():
     assert made.PLACE.read_text() == made.page(), "run: python docs/reference.py"
 
 
+@pytest.mark.parametrize("name", ["MidFea", "MidFeaClassifier", "MidFeaRegressor"])
+def test_help_explains_every_parameter_with_its_default(name):
+    import midfea
+
+    kind = getattr(midfea, name)
+    parameters = kind.__doc__.partition("Parameters\n----------\n")[2].partition("Attributes\n")[0]
+    entries = re.findall(r"^(\w+) : .*, default=(.*)\n    \S", parameters, re.MULTILINE)
+    assert len(dict(entries)) == len(entries)  # each of them once
+    defaults = {name: repr(value).replace("'", '"') for name, value in kind().get_params().items()}
+    assert dict(entries) == defaults
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_lead_somewhere(page):
     for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text()):

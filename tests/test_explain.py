@@ -77,6 +77,21 @@ def test_both_signs_of_two_classes(few):
     assert first.words_for[0].word == second.words_against[0].word
 
 
+def test_an_explanation_is_a_line_where_it_is_printed(few):
+    images, labels = few
+    model = MidFeaClassifier(**SMALL).fit(images, labels)
+    found = model.explain(images[0])
+    best = found.words_for[0]
+    start = f"<Explanation for {found.label} ({found.probabilities.max():.1%}); decision value "
+    assert repr(found).startswith(f"{start}{found.decision:.3f}; words for ")
+    assert f"words for {best.word} ({best.contribution:+.3f})" in repr(found)
+    assert len(repr(found)) < 250 and "\n" not in repr(found)
+    other = next(name for name in model.classes_ if name != found.label)
+    about_other = repr(model.explain(images[0], label=other))
+    assert about_other.startswith(f"<Explanation for {other} (")
+    assert f"predicted {found.label} ({found.probabilities.max():.1%})" in about_other
+
+
 @pytest.mark.parametrize("projection", ["random", "pca"])
 def test_neurons(few, projection):
     images, labels = few

@@ -130,7 +130,7 @@ def answers(run, images):
 
 def probabilities(parts, images):
     pictures = parts.extractor.pictures(Images(images))
-    return parts.probabilities(parts.scores(pictures, 2))
+    return parts.probabilities(parts.answers(pictures, 2).scores)
 
 
 def assert_same(parts, images, atol=1e-4):

@@ -117,6 +117,18 @@ def test_each_file_is_decoded_once_while_memory_lasts(tmp_path):
     assert not_kept[1] is not not_kept[1]
 
 
+def test_arrays_of_file_names_are_lists_of_them(tmp_path):
+    paths = [tmp_path / f"{i}.png" for i in range(3)]
+    for path in paths:
+        Image.fromarray(RGB).save(path)
+    names = [str(path) for path in paths]
+    text = np.dtypes.StringDType()
+    for given in (names, np.array(names), np.array(names, dtype=text), np.array(paths), tuple(paths)):
+        images = Images(given)
+        assert [images.name(i) for i in range(len(images))] == names
+        assert images.picture(1, None, 1).shape == RGB.shape[:2]
+
+
 def test_too_small_images_are_named_with_their_own_size():
     with pytest.raises(ImageError, match=r"image 0 has 1500x10 pixels, 150x1 as the model sees it"):
         Images([np.zeros((1500, 10))]).picture(0, 150, 7)
@@ -140,6 +152,8 @@ def test_too_small_images_are_named_with_their_own_size():
         (5, "got int"),
         ([[[1, 2], [3]]], "image 0 is not an array: its rows differ"),
         (np.array(None), "not a stack"),
+        (np.array("photo.jpg"), "one file name, 'photo.jpg': put file names into a list"),
+        (np.array([["a.jpg"], ["b.jpg"]]), r"names in shape \(2, 1\): put file names into a list"),
     ],
 )
 def test_wrong_input_says_what_and_how(images, message):

@@ -92,6 +92,21 @@ def test_a_group_counts_as_one_image():
     assert grouped.accuracy == alone.accuracy == 1
 
 
+@pytest.mark.parametrize(
+    ("n_classes", "n_each", "said"),
+    [(2, 2, False), (2, 9, False), (2, 10, True), (5, 4, False), (5, 5, True), (10, 3, False)],
+)
+def test_too_few_images_say_nothing_but_a_lower_bound(n_classes, n_each, said):
+    y = np.repeat(np.arange(n_classes), n_each)
+    wrong = np.eye(n_classes)[(y + (np.arange(len(y)) % 2)) % n_classes]
+    record = Validation(np.arange(len(y)), y, wrong, make_folds(y, 10, 0), 10, len(y))
+    assert record.is_enough == said
+    assert (f"{record.accuracy:.1%} (95 % interval " in str(record.interval)) == said
+    assert ("too few images to say (95 % interval " in str(record.interval)) != said
+    assert str(record.interval).endswith(" to 100.0 %)") != said
+    assert record.interval.low < record.accuracy
+
+
 def test_nothing_held_out_says_nothing():
     record = no_validation(3)
     assert np.isnan(record.accuracy) and record.interval[1:] == (0.0, 1.0)

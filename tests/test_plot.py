@@ -65,6 +65,48 @@ def test_confusion(ax):
     assert [text.get_text() for text in ax.texts] == ["1", "1", "2"]
 
 
+def test_confusion_with_names_of_classes(model, surfaces, ax):
+    numbers = [0, 1, 1, 2], [0, 1, 2, 2]
+    names = [model.classes_[list(part)] for part in numbers]
+    expected = [[1, 0, 0], [0, 0.5, -0.5], [0, 0, 1]]
+    for labels, predicted in (numbers, names, [part.astype(object) for part in names]):
+        np.testing.assert_allclose(drawn_confusion(labels, predicted, model.classes_), expected)
+    turned = drawn_confusion(*names, model.classes_[::-1])
+    np.testing.assert_allclose(turned, np.array(expected)[::-1, ::-1])
+
+
+def drawn_confusion(labels, predicted, classes):
+    from matplotlib.figure import Figure
+
+    ax = plot.confusion(labels, predicted, Figure().subplots(), classes=classes)
+    assert [label.get_text() for label in ax.get_yticklabels()] == list(classes)
+    return drawn(ax)
+
+
+@pytest.mark.parametrize(
+    ("labels", "predicted", "classes", "message"),
+    [
+        ("ab", ["cat", "cat"], None, "one after the other"),
+        (["cat", "dog"], ["cat"], None, r"got shapes \(2,\) and \(1,\)"),
+        ([[5, 0], [1, 4]], ["cat", "dog"], None, "the classes of the same images"),
+        ([], [], ["cat", "dog"], "the same images"),
+        (
+            ["cat", "cow"],
+            ["cat", "cat"],
+            ["cat", "dog"],
+            "label 'cow' is none of the classes 'cat', 'dog'",
+        ),
+        ([0, 1], ["cat", "dog"], None, "names and numbers are mixed, 0 and 'dog'"),
+        ([0, 2], [0, 1], ["cat", "dog"], "the label 0 is none"),
+    ],
+)
+def test_what_cannot_be_drawn_as_a_confusion_is_refused(ax, labels, predicted, classes, message):
+    with pytest.raises(ValueError, match=message):
+        plot.confusion(labels, predicted, ax, classes=classes)
+    with pytest.raises(ValueError, match=r"ax is a matplotlib axis, got list: name what you give"):
+        plot.confusion(["cat"], ["cat"], ["cat"])
+
+
 def test_neurons(model, ax):
     plot.neurons(model, ax)
     assert drawn(ax).shape == model.ns_layer_.class_responses.shape

@@ -17,7 +17,8 @@ from midfea.learning.predictions import Predictions
 from midfea.pictures.thumbnails import SIDE, thumbnail
 from midfea.report import Facts, Gallery, write_report
 from midfea.report.gallery import chosen_images
-from midfea.view.charts import curve_drawing, headline, verdict
+from midfea.view.charts import curve_drawing, headline, headlines, verdict
+from midfea.view.confusion import class_table
 
 STRANGE = "<b>x</b> & 'y' \"z\""
 
@@ -167,6 +168,7 @@ def test_all_parts_are_there(report, fitted):
         "confusion",
         "pairs",
         "classes",
+        "decisions",
         "mistakes",
         "curve",
         "filters",
@@ -237,7 +239,7 @@ def test_a_classifier_of_another_kind_shows_no_inside(fitted, report, tmp_path):
     write_report(tmp_path / "r.html", Exported(), predictions, gallery, facts)
     page = Page((tmp_path / "r.html").read_text(encoding="utf-8"))
     parts = [found["id"] for tag, found in page.tags if tag == "section"]
-    assert parts == ["confusion", "pairs", "classes", "mistakes", "how"]
+    assert parts == ["confusion", "pairs", "classes", "decisions", "mistakes", "how"]
 
 
 @pytest.mark.parametrize(("correct", "n"), [(0, 3), (1, 2), (19, 20), (20, 20), (5000, 5000)])
@@ -255,6 +257,19 @@ def test_the_report_shows_the_accuracy_of_the_model(fitted, report):
     words = Page(report[0]).words
     assert f"{interval.accuracy:.1%}accuracy on new images" in words
     assert f"{100 * interval.low:.1f} to {100 * interval.high:.1f} %" in words
+
+
+def test_the_headline_of_unequal_classes_is_the_mean_recall():
+    labels = np.repeat([0, 1], [10, 90])
+    guessed = Predictions.of_test_set(
+        np.array(["crack", "none"])[labels], np.tile([0.1, 0.9], (100, 1)), np.array(["crack", "none"])
+    )
+    words = Page(headlines(wilson(90, 100), guessed)).words
+    assert words.index("50.0%mean recall of the classes on new images") < words.index("90.0%accuracy")
+    table = Page(class_table(guessed)).words
+    assert "Always guessing 'none' would be correct for 90.0%." in table
+    equal = replace(guessed, labels=np.repeat([0, 1], 50))
+    assert "mean recall" not in Page(headlines(wilson(50, 100), equal)).words
 
 
 def test_features_are_kept_only_when_asked_for(surfaces):

@@ -10,6 +10,7 @@ import socket
 import threading
 import time
 import zipfile
+from importlib.util import find_spec
 from urllib.parse import quote, urlsplit
 
 import httpx
@@ -21,9 +22,13 @@ from command import fails_in_one_line, midfea
 from midfea import MidFeaClassifier, MidFeaRegressor, load
 from midfea.datasets import load_surfaces
 from midfea.serve.api.app import create_app
+from midfea.serve.api.current import CurrentModel
 from midfea.serve.store.workspace import Workspace
-from serving import Server, id_of, noise, png, teach_and_kill
-from small import SMALL
+from midfea.serve.training.job import train
+from midfea.serve.training.phases import Comparison, TrainingSettings
+from midfea.serve.training.placing import Trained, known_models, stay
+from serving import STRIPES, Server, id_of, noise, png, stripes, teach_and_kill, without_torch
+from small import FEW_STEPS, SMALL
 
 KINDS = ("scratch", "pits", "crack")
 JSON = {"content-type": "application/json"}
@@ -382,12 +387,14 @@ def test_questions_that_cannot_be_answered(taught):
     )
 
 
-def test_inspect_counts_the_labels_of_today(taught):
+def test_inspect_counts_the_labels_of_the_training(taught):
     found = taught.get("inspect")
     confusion = np.array(found["confusion"])
     assert confusion.sum(axis=1).tolist() == [14, 14, 14]
     assert np.trace(confusion) / 42 == pytest.approx(found["accuracy"]["value"])
     assert "9 filters" in found["parts"]["filters"]
+    assert "Always guessing" in found["parts"]["per_class"]
+    assert "90 % correct" in found["parts"]["decisions"]
     assert found["curve"]["sizes"] == sorted(found["curve"]["sizes"]) and found["curve"]["verdict"]
     cell = taught.get("inspect/cell", **{"class": "pits", "predicted": "pits"})
     assert cell["total"] == confusion[1, 1] == len(cell["images"])
@@ -395,10 +402,146 @@ def test_inspect_counts_the_labels_of_today(taught):
     taught.client.patch(f"/api/images/{image['id']}", json={"class": "crack"})
     assert taught.state()["model"]["stale"]
     moved = taught.get("inspect")
-    assert [moved["suspicious"][0][key] for key in ("class", "predicted")] == ["crack", "pits"]
-    assert np.array(moved["confusion"]).sum() == 42
+    assert (moved["confusion"], moved["accuracy"]) == (found["confusion"], found["accuracy"])
+    assert moved["per_class"] == found["per_class"]
+    assert (found["changed"], moved["changed"], moved["gone"]) == (0, 1, 0)
     taught.client.patch(f"/api/images/{image['id']}", json={"class": "pits"})
     assert not taught.state()["model"]["stale"]
+    assert taught.get("inspect")["changed"] == 0
+
+
+def moved_to_what_it_predicts(taught):
+    """Every mistake moved to the predicted class; what undoes that."""
+    former = []
+    for label in KINDS:
+        for predicted in set(KINDS) - {label}:
+            cell = taught.get("inspect/cell", **{"class": label, "predicted": predicted})
+            for image in cell["images"]:
+                taught.client.patch(f"/api/images/{image['id']}", json={"class": predicted})
+                former.append((image["id"], label))
+    return former
+
+
+def test_moving_all_mistakes_to_what_was_predicted_raises_no_accuracy(taught):
+    before = taught.get("inspect")
+    former = moved_to_what_it_predicts(taught)
+    assert former  # the model of these tests makes mistakes
+    after = taught.get("inspect")
+    assert after["accuracy"]["value"] == before["accuracy"]["value"] < 1
+    assert (after["confusion"], after["changed"]) == (before["confusion"], len(former))
+    for id, label in former:
+        taught.client.patch(f"/api/images/{id}", json={"class": label})
+
+
+def test_a_weak_model_lists_no_disagreements_and_says_why(taught):
+    found = taught.get("inspect")
+    assert found["accuracy"]["low"] < 0.8
+    assert found["disagreements"]["images"] == []
+    assert found["disagreements"]["reason"].startswith("The model is right for ")
+    assert "Train with more images first" in found["disagreements"]["reason"]
+
+
+def test_planted_errors_are_listed_and_a_checked_label_never_again(tmp_path):
+    files, true = stripes()
+    with Server(tmp_path / "work") as running:
+        for kind in STRIPES:
+            running.upload(kind, *((name, file) for label, name, file in files if label == kind))
+        assert running.train(preset="paper")["state"] == "done"
+        listed = running.get("inspect")["disagreements"]
+        found = {image["id"]: image["predicted"] for image in listed["images"]}
+        assert len(found) >= 3 and found.items() <= true.items()
+        right, *others = listed["images"]
+        for image in others[:2]:
+            body = {"class": image["predicted"], "checked": True}
+            moved = running.client.patch(f"/api/images/{image['id']}", json=body).json()
+            assert (moved["class"], moved["name"]) == (image["predicted"], image["name"])
+        body = {"class": right["class"], "checked": True}
+        assert running.client.patch(f"/api/images/{right['id']}", json=body).status_code == 200
+        after = running.get("inspect")
+        assert [image["id"] for image in after["disagreements"]["images"]] == [
+            image["id"] for image in others[2:]
+        ]
+        assert (after["changed"], after["disagreements"]["checked"]) == (2, 1)
+    with Server(tmp_path / "work") as running:  # also after a restart, and another training
+        assert running.train(preset="paper")["state"] == "done"
+        after = running.get("inspect")
+        assert right["id"] not in [image["id"] for image in after["disagreements"]["images"]]
+        assert after["changed"] == 0
+        body = {"class": right["class"], "checked": False}
+        running.client.patch(f"/api/images/{right['id']}", json=body)
+        assert right["id"] in [
+            image["id"] for image in running.get("inspect")["disagreements"]["images"]
+        ]
+
+
+# -- one training, several models -----------------------------------------------------------------
+
+
+def wait_for_phase(server, number):
+    """The job once so many of its models are in their place."""
+    end = time.monotonic() + 120
+    while (job := server.state()["job"])["trained"] < number:
+        assert job["state"] == "running" and time.monotonic() < end, job
+        time.sleep(0.05)
+    return job
+
+
+@pytest.mark.skipif(find_spec("torch") is None, reason="needs torch: without it there is one phase")
+def test_a_first_look_can_be_used_while_best_is_trained_and_stays_when_it_is_cancelled(tmp_path):
+    with Server(tmp_path / "work") as running:
+        for kind in KINDS:
+            running.upload(kind, *((name, file) for label, name, file in drawn(14) if label == kind))
+        assert running.client.post("/api/train", json={}).json()["presets"] == ["fast", "best"]
+        job = wait_for_phase(running, 1)
+        assert job["state"] == "running" and 0 < job["fraction"] < 0.5
+        state = running.state()
+        assert (state["model"]["preset"], state["model"]["compared"]) == ("fast", None)
+        assert sum(map(sum, running.get("inspect")["confusion"])) == 42
+        image = next(iter(running.all_images()))
+        answer = running.client.post("/api/classify", params={"id": image})
+        assert answer.json()["predicted"] in KINDS
+        assert running.client.delete("/api/train").status_code == 200
+        job = running.wait(20)
+        assert (job["state"], job["presets"], job["trained"]) == ("cancelled", ["fast", "best"], 1)
+        assert running.state()["model"] == state["model"]
+        chains = sorted((running.folder / ".midfea" / "features").iterdir())
+        assert running.client.post("/api/train", json={}).status_code == 202
+        wait_for_phase(running, 1)  # the filters and words of before: quick
+        assert sorted((running.folder / ".midfea" / "features").iterdir())[:1] == chains
+
+
+@pytest.mark.skipif(find_spec("torch") is None, reason="needs torch")
+def test_two_phases_leave_the_better_model_and_keep_the_first_look_for_the_next_time(tmp_path):
+    workspace, heard = Workspace(tmp_path / "work"), []
+    for label, name, file in drawn(14):
+        workspace.changes.add(label, name, io.BytesIO(file))
+    train(workspace, TrainingSettings(), lambda **message: heard.append(message), FEW_STEPS)
+    assert heard == [{"phase": 0}, {"trained": 0}, {"phase": 1}, {"trained": 1}]
+    best, fast = known_models(workspace)
+    assert (best.record.settings.preset, fast.record.settings.preset) == ("best", "fast")
+    assert load(best.path).network_ is not None and load(fast.path).network_ is None
+    compared = best.record.compared
+    assert (compared.preset, compared.other_preset, compared.images) == ("best", "fast", 42)
+    # The same again where `best` turns out clearly worse: the first look stays, and says so.
+    shutil.copyfile(fast.path, best.path)
+    worse = Comparison("best", 20, "fast", 40, 42, 22)
+    assert worse.is_clearly_worse
+    stay(workspace, Trained(fast.record, fast.id, {}, {}), worse)
+    current = CurrentModel(workspace).need()
+    assert (current.record.settings.preset, current.record.compared) == ("fast", worse)
+    workspace.close()
+
+
+def test_without_torch_there_is_one_phase_and_fine_tuning_is_refused(tmp_path, monkeypatch):
+    without_torch(tmp_path, monkeypatch)
+    with Server(tmp_path / "work") as running:
+        for seed, label in ((1, "a"), (2, "b")):
+            running.upload(label, ("1.png", noise(seed)))
+        assert running.state()["torch"] is False
+        answer = running.client.post("/api/train", json={"preset": "best", "finetune": True})
+        refused(answer, 422, "fine-tuning needs PyTorch: pip install 'midfea[torch]'")
+        assert running.client.post("/api/train", json={}).json()["presets"] == ["fast"]
+        assert running.client.delete("/api/train").status_code == 200
 
 
 def test_what_is_taken_away(taught, tmp_path):
@@ -453,7 +596,8 @@ def test_training_again_keeps_what_is_known(taught):
     assert len(more) == len(shards) + 1
     assert more[-1].stat().st_size < shards[0].stat().st_size / 20
     taught.client.delete(f"/api/images/{id_of(file)}")
-    assert sum(map(sum, taught.get("inspect")["confusion"])) == 42
+    found = taught.get("inspect")
+    assert (sum(map(sum, found["confusion"])), found["gone"]) == (43, 1)
 
 
 def test_neurons(taught):

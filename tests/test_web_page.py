@@ -3,6 +3,7 @@
 MIDFEA_SCREENSHOTS=docs/screenshots writes the pictures of the documentation; else none are written.
 """
 
+import json
 import os
 import re
 import shutil
@@ -16,7 +17,7 @@ from PIL import Image
 
 from midfea import load
 from midfea.datasets import load_surfaces
-from serving import Server
+from serving import STRIPES, Server, stripes, without_torch
 
 SCREENS = ("teach", "classify", "inspect", "take-away")
 TRAINED = 60_000  # milliseconds that a training may take
@@ -151,6 +152,19 @@ def taught(tmp_path_factory):
     with Server(folder) as server:
         assert server.train(preset="paper")["state"] == "done"
         yield server.address
+
+
+@pytest.fixture(scope="module")
+def doubtful(tmp_path_factory):
+    """A server with a good model, and a few images in a wrong class."""
+    folder = tmp_path_factory.mktemp("doubtful") / "stripes"
+    files, _ = stripes()
+    for label, name, content in files:
+        (folder / "images" / label).mkdir(parents=True, exist_ok=True)
+        (folder / "images" / label / name).write_bytes(content)
+    with Server(folder) as server:
+        assert server.train(preset="paper")["state"] == "done"
+        yield server
 
 
 @pytest.fixture(scope="module")
@@ -397,6 +411,83 @@ def test_a_cell_opens_its_images_and_an_image_moves(visit, taught):
     assert dialog.count() == 0
     # Dialogs give the focus back in an event of their own, after they are gone.
     user.page.locator("[data-cell='0-0']:focus").wait_for()
+
+
+def names_on_disk(server):
+    return sorted(str(path.relative_to(server.folder)) for path in server.folder.glob("images/*/*"))
+
+
+def test_disagreements_are_answered_one_by_one_and_each_answer_can_be_undone(visit, doubtful):
+    server = doubtful
+    before = names_on_disk(server)
+    listed = server.get("inspect")["disagreements"]["images"]
+    assert len(listed) >= 3
+    taken = server.folder / "images" / listed[0]["predicted"] / listed[0]["name"]
+    shutil.copy(next(taken.parent.iterdir()), taken)  # a file of the same name where it will go
+    user = visit(server.address)
+    user.go("inspect")
+    part = user.page.locator(
+        ".card", has=user.page.get_by_role("heading", name="Where the model disagrees")
+    )
+    right = part.get_by_role("button", name="Label is right")
+    wrong, skip = (part.get_by_role("button", name=name) for name in ("Label is wrong, it is", "Skip"))
+    undo = part.get_by_role("button", name="Undo")
+    part.get_by_text(f"{len(listed)} images to look at").wait_for()
+    assert part.get_by_label("The right class").input_value() == listed[0]["predicted"]
+    assert part.get_by_label("The right class").locator("option").count() == len(STRIPES) - 1
+
+    wrong.press("Enter")  # by the keyboard: the focus stays
+    part.get_by_text(f"{listed[0]['name']} is now {listed[0]['predicted']}").wait_for()
+    assert wrong.evaluate("each => each === document.activeElement")
+    part.get_by_text(listed[1]["name"], exact=True).wait_for()
+    user.page.wait_for_selector("#inspect-changed:has-text('1 label has changed since')")
+    right.press("Enter")
+    part.get_by_text(f"{listed[1]['name']} stays {listed[1]['class']}").wait_for()
+    skip.press("Enter")
+    part.get_by_text(f"{listed[2]['name']} was skipped").wait_for()
+    assert server.get("inspect")["disagreements"]["checked"] == 1
+
+    user.page.reload()  # a skipped one comes again, the others do not
+    part.get_by_text(f"{len(listed) - 2} image").first.wait_for()
+    part.get_by_text(listed[2]["name"], exact=True).wait_for()
+    for image in listed[:2]:
+        body = {"class": image["class"], "checked": False}
+        server.client.patch(f"/api/images/{image['id']}", json=body)
+    part.get_by_text(f"{len(listed)} images to look at").wait_for()
+
+    user.page.reload()
+    part.get_by_text(listed[0]["name"], exact=True).wait_for()
+    for button, image in zip((wrong, right, skip), listed, strict=False):
+        part.get_by_text(image["name"], exact=True).wait_for()
+        button.click()
+        part.get_by_role("status").filter(has_text=image["name"]).wait_for()
+    for image in reversed(listed[:3]):
+        undo.press("Enter")
+        part.get_by_text(f"Undone: {image['name']}.").wait_for()
+        part.get_by_text(image["name"], exact=True).wait_for()
+    part.get_by_text(f"{len(listed)} images to look at").wait_for()
+    taken.unlink()
+    assert names_on_disk(server) == before
+    assert json.loads((server.folder / "notes.json").read_text())["checked"] == []
+
+
+def test_a_weak_model_has_no_list_and_the_page_says_why(visit, taught):
+    user = visit(taught)
+    user.go("inspect")
+    user.page.get_by_text(re.compile(r"The model is right for [\d.]+% of images")).wait_for()
+    assert not user.page.get_by_role("button", name="Label is right").is_visible()
+
+
+def test_the_page_says_what_is_missing_without_torch(visit, tmp_path, monkeypatch):
+    without_torch(tmp_path, monkeypatch)
+    with Server(tmp_path / "work") as server:
+        user = visit(server.address)
+        hint = user.page.locator("#no-torch")
+        hint.get_by_text("PyTorch is not installed").wait_for()
+        assert "70.0%" in hint.inner_text() and "79.5%" in hint.inner_text()
+        assert "pip install 'midfea[torch]'" in hint.inner_text()
+        assert user.page.input_value("#preset") == "fast"
+        assert user.page.locator("#finetune").is_disabled()
 
 
 def test_deleting_can_be_undone(visit, taught):

@@ -25,11 +25,13 @@ from safetensors.numpy import load_file, save, save_file
 
 from midfea import MidFeaClassifier
 from midfea.checksum import EMPTY, seal
+from midfea.pictures.likeness import N_VALUES
 from midfea.serve.api.failures import Unfailing
 from midfea.serve.store.files import file_id
 from midfea.serve.store.workspace import Workspace
 from midfea.serve.training.features import KeptFeatures
-from midfea.serve.training.record import TrainingRecord, TrainingSettings
+from midfea.serve.training.phases import TrainingSettings
+from midfea.serve.training.record import TrainingRecord
 from serving import Server, id_of, noise, png
 from small import SMALL
 
@@ -114,7 +116,9 @@ def test_an_index_from_elsewhere_cannot_name_files(tmp_path):
     again.close()
 
 
-@pytest.mark.parametrize("place", ["images", ".midfea", ".midfea/features", ".midfea/lock"])
+@pytest.mark.parametrize(
+    "place", ["images", ".midfea", ".midfea/features", ".midfea/lock", "notes.json"]
+)
 def test_links_where_the_workspace_writes_are_refused(tmp_path, place):
     outside, link = tmp_path / "outside", tmp_path / "work" / place
     outside.mkdir()
@@ -142,23 +146,28 @@ def test_links_among_the_images_are_not_followed(tmp_path):
 def test_features_that_do_not_fit_are_computed_again(tmp_path):
     ids = [id_of(noise(seed)) for seed in range(3)]
     features = np.zeros((3, 7), dtype=np.float32)
-    KeptFeatures(tmp_path, "chain").add(ids, ids, features)
+    prints = np.zeros((3, N_VALUES), dtype=np.float32)
+    KeptFeatures(tmp_path, "chain").add(ids, ids, prints, features)
     packed = np.zeros((3, 10), dtype=np.uint8)
-    for i, arrays in enumerate(
+    whole = {"ids": packed, "pixels": packed, "prints": prints, "features": features}
+    for i, wrong in enumerate(
         (
-            {"ids": packed, "pixels": packed[:2], "features": features},
-            {"ids": packed, "pixels": packed, "features": features[:2]},
-            {"ids": packed, "pixels": packed, "features": features.astype(np.float64)},
-            {"ids": packed.astype(np.float32), "pixels": packed, "features": features},
-            {"ids": packed, "pixels": packed},
+            {"pixels": packed[:2]},
+            {"features": features[:2]},
+            {"features": features.astype(np.float64)},
+            {"ids": packed.astype(np.float32)},
+            {"prints": prints[:, 1:]},
+            {"prints": prints.astype(np.float64)},
         )
     ):
-        save_file(arrays, tmp_path / "chain" / f"bad{i}.safetensors")
+        save_file(whole | wrong, tmp_path / "chain" / f"bad{i}.safetensors")
+    del whole["prints"]  # as earlier versions wrote them
+    save_file(whole, tmp_path / "chain" / "old.safetensors")
     os.mkfifo(tmp_path / "chain" / "pipe.safetensors")
     kept = KeptFeatures(tmp_path, "chain")
     assert list(kept.places) == ids
     assert kept.nearest(np.zeros(5), ids, 2) == [], "of another model"
-    kept.add([id_of(noise(9))], [id_of(noise(9))], features[:1])
+    kept.add([id_of(noise(9))], [id_of(noise(9))], prints[:1], features[:1])
     assert len(KeptFeatures(tmp_path, "chain").places) == 4
 
 

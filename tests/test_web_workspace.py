@@ -14,13 +14,19 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from drawn import write_drives
+from midfea import load
+from midfea.pictures.likeness import N_VALUES
 from midfea.serve.errors import Clash, Missing, Refused
 from midfea.serve.store import files as files_module
 from midfea.serve.store.decoding import decode_image
 from midfea.serve.store.names import class_name, file_name
 from midfea.serve.store.workspace import Workspace
 from midfea.serve.training.features import KeptFeatures, forget_other_chains
-from midfea.serve.training.record import TrainingRecord, TrainingSettings
+from midfea.serve.training.job import train
+from midfea.serve.training.phases import Comparison, TrainingSettings
+from midfea.serve.training.placing import known_models
+from midfea.serve.training.record import TrainingRecord
 from serving import id_of, noise
 
 
@@ -155,6 +161,87 @@ def test_a_move_is_a_rename(workspace):
     add(workspace, "cats", 2, "1.png")
     assert workspace.changes.move(moved.id, "cats").name == f"1-{image.id[:8]}.png"
     assert [count.images for count in workspace.images.classes()] == [2, 0]
+
+
+def test_an_image_that_is_moved_away_and_back_has_its_name_again(workspace):
+    """Names may be catalogue numbers; in the other class another file has this one."""
+    image, other = add(workspace, "cats", 1, "IMG_5063.png"), add(workspace, "dogs", 2, "IMG_5063.png")
+    before = {path: (workspace.images.folder / path).read_bytes() for path in files(workspace)}
+    moved = workspace.changes.move(image.id, "dogs")
+    assert moved.name == f"IMG_5063-{image.id[:8]}.png"
+    assert workspace.changes.move(image.id, "birds").name == "IMG_5063.png"
+    assert workspace.changes.move(image.id, "dogs").name == moved.name
+    assert workspace.changes.move(image.id, "cats") == image
+    assert {path: (workspace.images.folder / path).read_bytes() for path in files(workspace)} == before
+    assert workspace.images.find(other.id).name == "IMG_5063.png"
+
+
+def test_the_own_name_is_known_after_a_restart(tmp_path):
+    first = Workspace(tmp_path)
+    image = add(first, "cats", 1, "7.png")
+    add(first, "dogs", 2, "7.png")
+    first.changes.move(image.id, "dogs")
+    first.close()
+    second = Workspace(tmp_path)
+    assert second.changes.move(image.id, "cats").name == "7.png"
+    second.close()
+
+
+def test_a_name_given_by_hand_is_kept(workspace):
+    """Also one that looks like ours, and one that was given after ours."""
+    like_ours = f"7-{id_of(noise(1))[:8]}.png"
+    image = add(workspace, "cats", 1, like_ours)
+    assert [workspace.changes.move(image.id, to).name for to in ("dogs", "cats")] == [like_ours] * 2
+    add(workspace, "dogs", 2, like_ours)
+    moved = workspace.changes.move(image.id, "dogs")
+    os.rename(workspace.images.path(moved), workspace.images.folder / "dogs" / "by hand.png")
+    look_again(workspace)
+    assert workspace.changes.move(image.id, "cats").name == "by hand.png"
+
+
+def test_no_file_is_overwritten_by_a_move(workspace):
+    image = add(workspace, "cats", 1, "7.png")
+    taken = ["7.png", f"7-{image.id[:8]}.png"]
+    for seed, name in enumerate(taken, start=2):
+        add(workspace, "dogs", seed, name)
+    os.symlink("nowhere", workspace.images.folder / "dogs" / f"7-{image.id[:8]}-2.png")
+    assert workspace.changes.move(image.id, "dogs").name == f"7-{image.id[:8]}-3.png"
+    assert len(labels(workspace)) == 3
+    assert workspace.changes.move(image.id, "cats").name == "7.png"
+
+
+def test_checked_labels_are_remembered(tmp_path):
+    first, second = Workspace(tmp_path), Workspace(tmp_path)
+    image, other = add(first, "cats", 1), add(first, "cats", 2)
+    version = first.images.version
+    first.changes.set_checked(image.id, True)
+    first.changes.set_checked(other.id, True)
+    first.changes.set_checked(other.id, False)
+    assert first.images.version > version  # pages that are open look again
+    first.changes.move(image.id, "dogs")
+    assert first.notes.checked == second.notes.checked == {image.id}
+    first.close(), second.close()
+    shutil.rmtree(tmp_path / ".midfea")  # what can be made again
+    third = Workspace(tmp_path)
+    assert third.notes.checked == {image.id}
+    with pytest.raises(Missing):
+        third.changes.set_checked("f" * 20, True)
+    third.close()
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["half of it {", "[]", '{"checked": ["../x"], "renamed": {}}', '{"checked": 3, "renamed": {}}',
+     '{"checked": [], "renamed": {"%s": ["1.png", "../../out.png"]}}',
+     '{"checked": [], "renamed": {"x": 1}}'],
+)  # fmt: skip
+def test_notes_from_elsewhere_cannot_harm(workspace, content):
+    image = add(workspace, "cats", 1)
+    (workspace.root / "notes.json").write_text(content.replace("%s", image.id))
+    assert workspace.notes.checked == frozenset()
+    assert workspace.changes.move(image.id, "dogs").name == "1.png"
+    workspace.changes.set_checked(image.id, True)
+    assert workspace.notes.checked == {image.id}
 
 
 def test_removed_images_are_gone(workspace):
@@ -411,23 +498,45 @@ def test_features_are_kept_by_content(tmp_path):
     ids = [id_of(noise(seed)) for seed in range(5)]
     features = np.random.RandomState(0).randn(5, 7).astype(np.float32)
     kept = KeptFeatures(tmp_path, "chain")
-    kept.add(ids[:3], ids[:3], features[:3])
-    kept.add(ids[3:], ids[3:], features[3:])
+    prints = np.random.RandomState(1).rand(5, N_VALUES).astype(np.float32)
+    kept.add(ids[:3], ids[:3], prints[:3], features[:3])
+    kept.add(ids[3:], ids[3:], prints[3:], features[3:])
     again = KeptFeatures(tmp_path, "chain")
     np.testing.assert_array_equal(again.rows([ids[4], ids[0], ids[3]]), features[[4, 0, 3]])
+    np.testing.assert_array_equal(again.prints([ids[4], ids[0]]), prints[[4, 0]])
     near = again.nearest(features[2], ids[1:], 2)
     assert near[0] == (ids[2], pytest.approx(0, abs=1e-6))
     assert near[1][0] != ids[0]
     assert not KeptFeatures(tmp_path, "another").places
     (tmp_path / "chain" / "000001.safetensors").write_bytes(b"damaged")
     assert set(KeptFeatures(tmp_path, "chain").places) == set(ids[:3])
-    forget_other_chains(tmp_path, "another")
+    forget_other_chains(tmp_path, {"another"})
     assert not (tmp_path / "chain").exists()
+
+
+def test_the_page_keeps_series_and_near_duplicates_together(tmp_path):
+    paths = write_drives(tmp_path / "work" / "images")
+    with Image.open(paths[0]) as image:
+        image.convert("RGB").save(paths[0].parent / "copy.webp", quality=90)
+    workspace = Workspace(tmp_path / "work")
+    try:
+        for _ in range(2):  # from images, then from features that were kept
+            train(workspace, TrainingSettings("fast"), lambda **message: None)
+            series = known_models(workspace)[0].record.series
+            assert series.startswith("60 images look like series of photos, by names and likeness")
+            validation = load(workspace.model_file.path).validation_
+            assert (len(validation), validation.n_groups) == (61, 12)
+    finally:
+        workspace.close()
 
 
 def test_records_belong_to_one_model(tmp_path):
     record = TrainingRecord(
-        "x.midfea", datetime.now(), settings=TrainingSettings(neurons=3), ids=("a" * 20,)
+        "x.midfea",
+        datetime.now(),
+        settings=TrainingSettings(neurons=3),
+        ids=("a" * 20,),
+        compared=Comparison("best", 9, "fast", 8, 10, 3),
     )
     record.write(tmp_path, "a" * 20)
     assert TrainingRecord.read(tmp_path, "a" * 20) == record
@@ -436,3 +545,19 @@ def test_records_belong_to_one_model(tmp_path):
     assert TrainingRecord.read(tmp_path, "b" * 20) is None
     (tmp_path / f"{'c' * 20}.json").write_text('{"version": 2, "half of it')
     assert TrainingRecord.read(tmp_path, "c" * 20) is None
+
+
+def test_a_model_is_clearly_worse_only_beyond_chance():
+    ids = [f"{i}" for i in range(100)]
+
+    def compared(n_lost, n_won):
+        best = dict.fromkeys(ids, True) | dict.fromkeys(ids[:n_lost], False)
+        fast = dict.fromkeys(ids, True) | dict.fromkeys(ids[n_lost : n_lost + n_won], False)
+        return Comparison.of("best", best, "fast", fast | {"only here": True})
+
+    found = compared(3, 2)
+    assert (found.correct, found.other_correct, found.images, found.n_differ) == (97, 98, 100, 5)
+    assert [compared(*counts).is_clearly_worse for counts in ((3, 2), (10, 3), (11, 2), (0, 9))] == [
+        False, False, True, False,
+    ]  # fmt: skip
+    assert Comparison.of("best", {}, "fast", {}).images == 0

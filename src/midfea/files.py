@@ -6,13 +6,16 @@ import os
 import secrets
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from difflib import get_close_matches
+from itertools import islice
 from pathlib import Path
 from typing import IO
 
 ENDING = ".unfinished"
 MAX_AGE_SECONDS = 3600  # of an unfinished file; older ones were left by a process that was killed
+MAX_NAMES_COMPARED = 2000  # with one that was mistyped
 MAX_NAME_CHARACTERS = 40  # of the target's name in that of its unfinished file: names have a limit
 
 
@@ -37,6 +40,21 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
 def check_writable(path: str | os.PathLike[str]) -> None:
     """OSError now, before any long work, if `path` could not be written later."""
     _beside(Path(path)).unlink()
+
+
+def did_you_mean(path: str | os.PathLike[str], fits: Callable[[Path], bool]) -> Path | None:
+    """What lies where nothing of this name is, and is named most like it; None if nothing is."""
+    wanted = Path(path)
+    names: dict[str, str] = {}
+    with suppress(OSError, ValueError):
+        for entry in islice(os.scandir(wanted.parent), MAX_NAMES_COMPARED):
+            for name in (entry.name, os.path.splitext(entry.name)[0]):
+                names.setdefault(name.lower(), entry.name)
+    for name in get_close_matches(wanted.name.lower(), names):
+        near = wanted.with_name(names[name])
+        if fits(near):
+            return near
+    return None
 
 
 def sync_folder(folder: Path) -> None:

@@ -35,6 +35,12 @@ class HasFilters(Protocol):
 
 def _axes(ax: Axes | None) -> Axes:
     require_matplotlib()
+    from matplotlib.axes import Axes
+
+    if ax is not None and not isinstance(ax, Axes):
+        raise ValueError(
+            f"ax is a matplotlib axis, got {type(ax).__name__}: name what you give, name=..."
+        )
     if ax is not None:
         return ax
     from matplotlib import pyplot
@@ -91,14 +97,19 @@ def confusion(
     *,
     classes: ArrayLike | None = None,
 ) -> Axes:
-    """How many images of each class (row) were predicted as which (column); wrong in orange."""
+    """How many images of each class (row) were predicted as which (column); wrong in orange.
+
+    Parameters
+    ----------
+    labels, predicted : of each image, its class and the predicted one: names, or numbers of `classes`
+    ax : where to draw; None makes a new axis
+    classes : names of the classes in the order of the rows, such as `model.classes_`; None means those
+        that occur, sorted
+    """
     ax = _axes(ax)
     from matplotlib.colors import LinearSegmentedColormap
 
-    names = np.unique([*labels, *predicted]) if classes is None else np.asarray(classes)
-    number_of = {name: number for number, name in enumerate(names.tolist())}
-    numbers = [[number_of[name] for name in np.asarray(v).tolist()] for v in (labels, predicted)]
-    counts = count_pairs(np.array(numbers[0]), np.array(numbers[1]), len(names))
+    names, counts = _counted(np.asarray(labels), np.asarray(predicted), classes)
     shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
     signed = np.where(np.eye(len(names)), shares, -shares)
     colours = LinearSegmentedColormap.from_list("confusion", [COLOURS[1], "white", COLOURS[0]])
@@ -112,6 +123,34 @@ def confusion(
     ax.set_ylabel("class")
     ax.spines[:].set_visible(False)
     return ax
+
+
+def _counted(
+    labels: NDArray[Any], predicted: NDArray[Any], classes: ArrayLike | None
+) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    """The names of the classes and the confusion matrix; ValueError if labels are none of the names."""
+    if labels.ndim != 1 or labels.shape != predicted.shape or not len(labels):
+        raise ValueError(
+            "labels and predicted are the classes of the same images, one after the other: got shapes "
+            f"{labels.shape} and {predicted.shape}"
+        )
+    given = [*labels.tolist(), *predicted.tolist()]
+    if len({isinstance(label, str) for label in given}) > 1:
+        raise ValueError(
+            f"names and numbers are mixed, {given[0]!r} and {given[-1]!r}: give both alike, such as "
+            "model.classes_[numbers]"
+        )
+    names = np.asarray(sorted(set(given)) if classes is None else classes)
+    number_of = {name: number for number, name in enumerate(names.tolist())}
+    unknown = sorted(set(given) - set(number_of))
+    if unknown and set(given) <= set(range(len(names))):
+        number_of = {number: number for number in range(len(names))}
+    elif unknown:
+        listed = ", ".join(map(repr, number_of))
+        raise ValueError(f"the label {unknown[0]!r} is none of the classes {listed}")
+    numbers = np.array([number_of[label] for label in given])
+    n_images = len(labels)
+    return names, count_pairs(numbers[:n_images], numbers[n_images:], len(names))
 
 
 def neurons(model: NeuronSelectivity | MidFeaClassifier, ax: Axes | None = None) -> Axes:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import os
 import platform
+import shlex
 import subprocess
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from midfea.files import replacing
 
@@ -31,6 +31,18 @@ def about(seeds: Iterable[int]) -> Row:
     }
 
 
+def command_line(changes: Mapping[Path, Path] | None = None) -> str:
+    """What the user typed, as a shell would take it; with other paths, if some are to change."""
+    program = Path(sys.argv[0]).name
+    words = ["midfea" if program in ("-c", "__main__.py") else program]
+    for argument in sys.argv[1:]:
+        option, equals, _ = argument.partition("=")  # such as --data=photos
+        start = option + equals if equals and option.startswith("-") else ""
+        new = (changes or {}).get(Path(argument.removeprefix(start)))
+        words.append(argument if new is None else f"{start}{new}")
+    return shlex.join(words)
+
+
 def commit() -> str:
     """The commit of this source tree, "+changes" if a Python file differs; without git the version."""
     folder = Path(__file__).parent
@@ -45,6 +57,8 @@ def make_row(
     dataset: str, method: str, metric: str, values: Sequence[float], paper: float | None = None
 ) -> Row:
     """A row of a table: mean and deviation of the trials' values."""
+    import numpy as np
+
     spread = {"mean": round(float(np.mean(values)), 3), "std": round(float(np.std(values)), 3)}
     trials = {"trials": len(values), "paper": paper}
     return {"dataset": dataset, "method": method, "metric": metric, **spread, **trials}

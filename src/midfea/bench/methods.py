@@ -13,6 +13,7 @@ from sklearn.model_selection import train_test_split
 from midfea import MidFeaClassifier
 from midfea.baselines import FeatureSVM
 from midfea.bench.common import timed
+from midfea.learning.folds import make_folds, split
 from midfea.progress import track
 from midfea.provenance import Row, make_row
 
@@ -43,6 +44,7 @@ def compare_methods(
     dataset: str,
     n_splits: int = 3,
     test_share: float = 0.5,
+    groups: NDArray[np.intp] | None = None,
     seed: int = 0,
     n_jobs: int | None = None,
 ) -> list[Row]:
@@ -53,6 +55,7 @@ def compare_methods(
     methods : names of `TITLES`
     dataset : the name of the images, for the rows
     test_share : share of the images that test; the same ones for every method
+    groups : group of each image; a group is never split between training and test
 
     Returns
     -------
@@ -60,11 +63,12 @@ def compare_methods(
         (median over the splits, all test images in one call), and "n_test".
     """
     measured: dict[str, list[tuple[float, float, float]]] = {method: [] for method in methods}
-    steps = [(split, method) for split in range(n_splits) for method in methods]
-    for split, method in track(steps, "methods", len(steps)):
-        train, test = _split(labels, test_share, seed + split)
-        model = make_classifier(method, seed + split, n_jobs)
-        _, training = timed(model.fit, [images[i] for i in train], labels[train])
+    steps = [(number, method) for number in range(n_splits) for method in methods]
+    for number, method in track(steps, "methods", len(steps)):
+        train, test = _split(labels, test_share, seed + number, groups)
+        model = make_classifier(method, seed + number, n_jobs)
+        inner = None if groups is None else groups[train]
+        _, training = timed(model.fit, [images[i] for i in train], labels[train], inner)
         predicted, testing = timed(model.predict, [images[i] for i in test])
         accuracy = 100 * float((predicted == labels[test]).mean())
         measured[method].append((accuracy, training / 1e3, testing / len(test)))
@@ -80,7 +84,9 @@ def compare_methods(
     ]
 
 
-def _split(labels: NDArray[Any], test_share: float, seed: int) -> list[NDArray[np.intp]]:
+def _split(
+    labels: NDArray[Any], test_share: float, seed: int, groups: NDArray[np.intp] | None
+) -> list[NDArray[np.intp]]:
     """Indices of the images to learn from and to test with, the same share of every class."""
     names, counts = np.unique(labels, return_counts=True)
     if len(names) < 2 or counts.min() < 2:
@@ -88,6 +94,16 @@ def _split(labels: NDArray[Any], test_share: float, seed: int) -> list[NDArray[n
             "to compare methods, two classes or more are needed, each with two images or more; got "
             + ", ".join(f"{n!r}: {c}" for n, c in zip(names.tolist(), counts, strict=True))
         )
+    if groups is not None:
+        if test_share > 0.5:
+            raise ValueError(
+                f"with groups --test-share is 0.5 at most, got {test_share}; see --groups none"
+            )
+        y = np.unique(labels, return_inverse=True)[1]
+        folds = make_folds(y, round(1 / test_share), seed, groups)
+        if not (folds == 0).any():
+            raise ValueError("every class has one group only: nothing can be kept to test with")
+        return list(split(folds, 0))
     everything = np.arange(len(labels))
     try:
         return list(

@@ -9,7 +9,7 @@ import sys
 import typer
 
 from midfea import __version__
-from midfea.cli import bench, compare, demo, evaluate, explain, export, predict, serve, train
+from midfea.cli import bench, compare, demo, evaluate, explain, export, info, predict, serve, train
 from midfea.cli.common import warn
 from midfea.cli.reproduce import reproduce
 
@@ -21,7 +21,7 @@ app = typer.Typer(
     help="Learn to classify images from a small labelled set, on a CPU, in minutes.",
     epilog="Start with [bold]midfea demo[/bold], then: midfea train PHOTOS -o model.midfea",
 )
-for module in (demo, train, predict, evaluate, explain, serve, export, compare, bench):
+for module in (demo, train, predict, evaluate, info, explain, serve, export, compare, bench):
     app.command()(vars(module)[module.__name__.rpartition(".")[2]])
 app.add_typer(reproduce, name="reproduce")
 

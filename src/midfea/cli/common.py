@@ -8,7 +8,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from midfea.cli.mending import check_model, hint, mending
 from midfea.files import check_writable, replacing
+from midfea.provenance import command_line
 
 if TYPE_CHECKING:
     from sklearn.utils import Bunch
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from midfea.provenance import Row
 
 SECONDS_PER_PREDICTION = 0.005  # roughly, for the time left
+N_SHOWN = 5  # of things that a warning lists
 TEXT: dict[str, Any] = {"encoding": "utf-8", "errors": "surrogateescape"}  # names can be any bytes
 
 
@@ -35,7 +38,7 @@ def warn(message: str) -> None:
     print(f"midfea: {printable(message)}", file=sys.stderr)
 
 
-def warn_listed(message: str, items: Sequence[str], shown: int = 5, where: str = "") -> None:
+def warn_listed(message: str, items: Sequence[str], shown: int = N_SHOWN, where: str = "") -> None:
     """A line for the user and the first of the things it speaks of; `where` to find the others."""
     warn(f"{message}:")
     for item in items[:shown]:
@@ -50,9 +53,27 @@ def warn_skipped(skipped: Sequence[Skipped], total: int, listed: Path | None = N
         with replacing(listed) as temporary, temporary.open("w", newline="", **TEXT) as file:
             csv.writer(file).writerows([("file", "reason"), *skipped])
     if skipped:
-        named = [f"{path}: {reason}" for path, reason in skipped]
+        named = [f"{path}: {reason}{hint(path)}" for path, reason in skipped[:N_SHOWN]]
+        named += [str(path) for path, _ in skipped[N_SHOWN:]]
         where = f": all are in {listed}" if listed else ": --skipped FILE lists them all"
         warn_listed(f"skipped {len(skipped)} of {total} files", named, where=where)
+
+
+def warn_nested(data: Bunch) -> None:
+    """Name the classes whose images lie in folders inside: they count as one class each."""
+    from midfea.datasets.diagnosis import nested_classes
+
+    nested = nested_classes(data.tree)
+    lines = []
+    for path, inside in nested:
+        listed = ", ".join(f"{name} ({count})" for name, count in list(inside.items())[:N_SHOWN])
+        more = f" and {len(inside) - N_SHOWN} more" if len(inside) > N_SHOWN else ""
+        typed = command_line({data.tree.path: path})
+        apart = f". To tell them apart, type: {typed}" if len(inside) > 1 else ""
+        lines.append(f"{path}: {listed}{more}{apart}")
+    if lines:
+        n_classes = len(data.tree.classes)
+        warn_listed(f"{len(lines)} of {n_classes} classes hold folders, which count as one class", lines)
 
 
 def check_outputs(*paths: Path | None) -> None:
@@ -62,10 +83,11 @@ def check_outputs(*paths: Path | None) -> None:
             check_writable(path)
 
 
-def load_classifier(path: Path) -> Predictor:
-    """The classifier of a model file, `.midfea` or `.onnx`."""
+def load_classifier(path: Path, others: Sequence[Path] = ()) -> Predictor:
+    """The classifier of a model file, `.midfea` or `.onnx`; `others` are the command's other paths."""
     import midfea
 
+    check_model(path, others)
     if path.suffix == ".onnx":
         from midfea.export.runtime import OnnxClassifier
 
@@ -77,18 +99,28 @@ def load_classifier(path: Path) -> Predictor:
 
 
 def read_folder(
-    folder: Path, classifier: Predictor, thumbnails: bool = False, skipped: Path | None = None
+    folder: Path,
+    classifier: Predictor,
+    thumbnails: bool = False,
+    skipped: Path | None = None,
+    *,
+    testing: bool = False,
+    output: Path | None = None,
 ) -> Bunch:
-    """The labelled images of a folder as the classifier wants them; files left out are named."""
+    """The labelled images of a folder as the classifier wants them; files left out are named.
+
+    testing, output : see `mending`
+    """
     from midfea.datasets import load_folder
 
-    data = load_folder(
-        folder,
-        max_side=classifier.max_side,
-        min_side=classifier.min_side,
-        thumbnails=thumbnails,
-        rounded=classifier.rounded,
-    )
+    with mending(folder, testing=testing, output=output):
+        data = load_folder(
+            folder,
+            max_side=classifier.max_side,
+            min_side=classifier.min_side,
+            thumbnails=thumbnails,
+            rounded=classifier.rounded,
+        )
     warn_skipped(data.skipped, len(data.paths) + len(data.skipped), skipped)
     return data
 
@@ -115,20 +147,16 @@ def expected_prediction(classifier: Predictor, files: Sequence[Path]) -> Plan:
     return [*expected_reading(files), (step, 0.2 + SECONDS_PER_PREDICTION * len(files))]
 
 
-def training_curve(
-    model: MidFeaClassifier, images: Sequence[Picture], labels: Any, seed: int
-) -> LearningCurve:
+def training_curve(model: MidFeaClassifier, labels: Any, seed: int) -> LearningCurve:
     """The learning curve of a classifier that has kept its training features."""
     import numpy as np
 
     from midfea.learning.curve import learning_curve
-    from midfea.learning.folds import join_duplicates
 
     y = np.searchsorted(model.classes_, labels)
-    groups = join_duplicates(images)
-    return learning_curve(
-        model.training_features_, y, model.head_.C, seed, groups, class_weights=model.class_weights_
-    )
+    features, groups = model.training_features_, model.training_groups_
+    weights = model.class_weights_
+    return learning_curve(features, y, model.head_.C, seed, groups, class_weights=weights)
 
 
 def save_rows(rows: Sequence[Row], path: Path | None, seeds: Iterable[int]) -> None:

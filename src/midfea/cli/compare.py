@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from midfea.cli.common import check_outputs, print_table, save_rows, warn, warn_skipped
+from midfea.cli.common import check_outputs, print_table, save_rows, warn, warn_nested, warn_skipped
+from midfea.cli.groups import Groups, check_groups, choose_groups
+from midfea.cli.mending import mending
 from midfea.cli.options import Jobs, Seed
 
 if TYPE_CHECKING:
@@ -25,9 +27,13 @@ def _complete(typed: str) -> list[str]:
 
 
 def compare(
+    folder: Annotated[
+        Path | None,
+        typer.Argument(help="One folder of images for each class inside it.", show_default=False),
+    ] = None,
     data: Annotated[
-        Path, typer.Option(help="One folder of images for each class inside it.", show_default=False)
-    ],
+        Path | None, typer.Option(help="The same, as an option.", show_default=False)
+    ] = None,
     methods: Annotated[
         list[str] | None,
         typer.Option(
@@ -43,6 +49,7 @@ def compare(
     json_file: Annotated[
         Path | None, typer.Option("--json", metavar="FILE", help="Also write the rows to this file.")
     ] = None,
+    groups: Groups = "auto",
     seed: Seed = 0,
     jobs: Jobs = None,
 ) -> None:
@@ -53,31 +60,40 @@ def compare(
     [bold]hog[/bold]     histograms of oriented gradients, linear SVM
     [bold]sift[/bold]    dense SIFT, LLC codes, the 1-2-4 pyramid, linear SVM
 
-    Every method learns from the same images and is tested on the same others;
-    C of its SVM is chosen on the training images. sift needs OpenCV,
-    pip install 'midfea\\[bench]', and is left out without it.
+    Every method learns from the same images and is tested on the same others,
+    none of which is in a group with them; C of its SVM is chosen on the training
+    images. sift needs OpenCV, pip install 'midfea\\[bench]', and is left out
+    without it.
 
     Examples:
 
-        midfea compare --data photos
-        midfea compare --data photos --methods fast,best --splits 5 --json rows.json
+        midfea compare photos
+        midfea compare photos --methods fast,best --splits 5 --json rows.json
     """
     from midfea.bench.methods import compare_methods
     from midfea.datasets import load_folder
     from midfea.progress import progress_bars
 
+    given = [path for path in (folder, data) if path is not None]
+    if len(given) != 1:
+        raise typer.BadParameter("name one folder, such as: midfea compare photos", param_hint="FOLDER")
+    (place,) = given
     check_outputs(json_file)
+    check_groups(groups)
     chosen = _chosen(methods)
     with progress_bars():
-        photos = load_folder(data)
+        with mending(place):
+            photos = load_folder(place)
+        warn_nested(photos)
         warn_skipped(photos.skipped, len(photos.paths) + len(photos.skipped))
         rows = compare_methods(
             photos.images,
             photos.target,
             chosen,
-            dataset=data.resolve().name,
+            dataset=place.resolve().name,
             n_splits=splits,
             test_share=test_share,
+            groups=choose_groups(groups, place, photos),
             seed=seed,
             n_jobs=jobs,
         )

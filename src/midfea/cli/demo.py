@@ -32,7 +32,6 @@ def demo(
     from midfea.datasets import load_surfaces
     from midfea.learning.interval import wilson
     from midfea.learning.predictions import Predictions
-    from midfea.pictures.picture import Picture
     from midfea.pictures.thumbnails import thumbnail
     from midfea.progress import progress_bars
     from midfea.report import Facts, Gallery, write_report
@@ -75,6 +74,6 @@ def demo(
         others={"raw pixels + linear SVM": raw},
     )
     with progress_bars():
-        curve = training_curve(model, [Picture(image) for image in images], y, seed)
+        curve = training_curve(model, y, seed)
         write_report(report, model, predictions, gallery, facts, curve)
     print(f"Report: {report}")

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from midfea.cli.common import check_outputs, load_classifier, read_folder
+from midfea.cli.mending import check_image
 from midfea.cli.options import Jobs, Model
 
 
@@ -48,7 +49,8 @@ def explain(
             plot.require_matplotlib()
         except ImportError as error:
             raise ValueError(f"{error}, or write an .html page") from None
-    classifier = load_classifier(model)
+    classifier = load_classifier(model, [image])
+    check_image(image)
     if not isinstance(classifier, MidFeaClassifier):
         raise ValueError(f"{model}: an exported model cannot explain itself, give the .midfea file")
     classifier.n_jobs = jobs

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from midfea.cli.mending import check_model
 from midfea.cli.options import Model
 
 
@@ -31,6 +32,7 @@ def export(
 
     target = model.with_suffix(".onnx") if output is None else output
     check_writable(target)
+    check_model(model)
     fitted = load(model)
     if isinstance(fitted, MidFea):
         raise ValueError(f"{model}: holds a MidFea, a classifier or a regressor is needed")

@@ -15,9 +15,38 @@ PresetOption = Annotated[
     Preset, typer.Option(help="fast: seconds. paper: the paper's settings. best: most accurate.")
 ]
 Report = Annotated[Path | None, typer.Option(help="Also write a report (one HTML file).")]
+Unknown = Annotated[
+    float | None,
+    typer.Option(
+        metavar="SHARE",
+        help='Print "none of these" for images that look like none of the classes. At most this share '
+        "of images of the classes is refused wrongly (0.01: 1 in 100). 0: refuse none.",
+        min=0.0,
+        max=0.5,
+        show_default=False,
+    ),
+]
 SkippedFile = Annotated[
     Path | None,
     typer.Option("--skipped", metavar="FILE", help="Also write all files left out, and why (CSV)."),
+]
+Precisions = Annotated[
+    list[float] | None,
+    typer.Option(
+        "--precision",
+        metavar="P",
+        help="How many images can be decided, if so large a share of them shall be correct (0.99, "
+        "say)? Can be given more than once.",
+    ),
+]
+Missed = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--miss",
+        metavar="CLASS=SHARE",
+        help="What does it cost to miss at most so large a share of a class (crack=0.01, say)? Can be "
+        "given more than once.",
+    ),
 ]
 Folder = Annotated[
     Path, typer.Argument(help="One folder of images for each class inside it.", show_default=False)

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from midfea.cli.mending import check_workspace
+
 
 def serve(
     model: Annotated[
@@ -18,7 +20,9 @@ def serve(
     host: Annotated[
         str, typer.Option(help="Address to listen on. Others than this machine's need a token.")
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Port to listen on; 0 takes a free one.", min=0)] = 8765,
+    port: Annotated[
+        int, typer.Option(help="Port to listen on; 0 takes a free one.", min=0, max=65535)
+    ] = 8765,
     token: Annotated[
         bool, typer.Option("--token", help="Ask for a token on this machine too: it has other users.")
     ] = False,
@@ -39,4 +43,5 @@ def serve(
         if (error.name or "").split(".")[0] not in ("fastapi", "starlette", "uvicorn", "pydantic"):
             raise
         raise ImportError("the teach page needs more: pip install 'midfea[web]'") from None
+    check_workspace(workspace, model)
     run(workspace, host, port, model, token)

@@ -11,17 +11,27 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from midfea.cli.common import check_outputs, read_folder, training_curve, warn, warn_listed
+from midfea.cli.common import (
+    check_outputs,
+    read_folder,
+    training_curve,
+    warn,
+    warn_listed,
+    warn_nested,
+)
+from midfea.cli.groups import Groups, check_groups, choose_groups
+from midfea.cli.mending import mending
 from midfea.cli.options import Folder, Jobs, Preset, PresetOption, Report, Seed, SkippedFile
+from midfea.cli.results import print_accuracy, print_classes, print_promises
 
 if TYPE_CHECKING:
     from sklearn.utils import Bunch
 
     from midfea import MidFeaClassifier
+    from midfea.datasets.diagnosis import Tree
     from midfea.progress import Plan
 
 MIN_IMAGES_PER_CLASS = 10
-MAX_CLASS_RATIO = 3.0  # images of the largest class by those of the smallest
 
 
 def train(
@@ -40,6 +50,7 @@ def train(
     ] = None,
     report: Report = None,
     skipped: SkippedFile = None,
+    groups: Groups = "auto",
     seed: Seed = 0,
     jobs: Jobs = None,
 ) -> None:
@@ -57,25 +68,28 @@ def train(
 
         midfea train photos
         midfea train photos -o pets.midfea --preset best --report report.html
+        midfea train photos --groups people.csv:person
     """
     from midfea.progress import expect, progress_bars
 
     check_outputs(output, report, skipped)
+    check_groups(groups)
     model = make_classifier(preset.value, seed=seed, jobs=jobs, finetune=finetune)
     started = time.perf_counter()
     with progress_bars():
         expect(lambda: _steps(folder, model))
-        data = read_folder(folder, model, report is not None, skipped)
-        _check_classes(data.target, data.target_names, folder)
+        data = read_folder(folder, model, report is not None, skipped, output=output)
+        with mending(folder):
+            _check_classes(data.target, data.tree)
+        warn_nested(data)
         _warn_duplicates([image.digest() for image in data.images], data.target, data.paths, folder)
-        model.fit(data.images, data.target)
+        model.fit(data.images, data.target, choose_groups(groups, folder, data))
     output = _save(model, output)
     seconds = time.perf_counter() - started
     learned = f"{len(data.images)} images of {len(model.classes_)} classes in {seconds:.0f} s"
     print(f"Learned from {learned}.")
     if len(model.validation_):
-        print(f"Accuracy on new images: {model.validation_.interval}")
-        print(f"  ({model.validation_.how})")
+        _print_validation(model, output)
     else:
         warn("how good the model is cannot be said: every class has one image only")
     print(f"Model: {output} ({output.stat().st_size / 1e6:.1f} MB)")
@@ -92,6 +106,22 @@ def _steps(folder: Path, model: MidFeaClassifier) -> Plan:
     files = find_images([folder])
     n_classes = len({file.relative_to(folder).parts[:1] for file in files})
     return [*expected_reading(files), *expected_steps(model, len(files), n_classes)]
+
+
+def _print_validation(model: MidFeaClassifier, path: Path) -> None:
+    """What to expect on new images, from the validation record."""
+    from midfea.learning.predictions import Predictions
+
+    validation = model.validation_
+    predictions = Predictions.of_validation(validation, model.classes_.astype(str))
+    if validation.is_enough:
+        print_classes(predictions, all_are=f"midfea info {path}")
+        print_accuracy(
+            f"Accuracy on new images: {validation.interval}\n  ({validation.how})", predictions
+        )
+        print_promises(predictions, path)
+    else:
+        print(f"Accuracy on new images: {validation.interval}\n  ({validation.how})")
 
 
 def _save(model: MidFeaClassifier, path: Path) -> Path:
@@ -136,7 +166,7 @@ def _write_report(
             Predictions.of_validation(validation, model.classes_),
             Gallery(data.images, data.thumbnails, names).take(validation.indices),
             facts,
-            training_curve(model, data.images, data.target, seed),
+            training_curve(model, data.target, seed),
         )
 
 
@@ -152,17 +182,17 @@ def make_classifier(
     )
 
 
-def _check_classes(target: Any, names: list[str], folder: Path) -> None:
+def _check_classes(target: Any, tree: Tree) -> None:
     """ValueError if there is nothing to tell apart; warnings if it will be hard."""
     import numpy as np
 
+    from midfea.datasets.diagnosis import one_class
+    from midfea.learning.predictions import MAX_CLASS_RATIO
+
     found, counts = np.unique(target, return_counts=True)
     if len(found) < 2:
-        what = f"one class only, {str(found[0])!r}" if len(found) else "no usable image"
-        raise ValueError(
-            f"{folder}: {what}. A classifier needs two folders of images or more, one for each class"
-        )
-    for name in sorted(set(names) - set(found)):
+        raise one_class(tree, [str(name) for name in found])
+    for name in sorted({folder.path.name for folder in tree.folders} - set(found)):
         warn(f"the folder {name!r} holds no usable image and is left out")
     few = [
         f"{str(name)!r}: {count}"

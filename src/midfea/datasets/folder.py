@@ -13,7 +13,8 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from sklearn.utils import Bunch
 
-from midfea.pictures.formats import has_image_ending
+from midfea.datasets.diagnosis import check_layout
+from midfea.pictures.formats import ending_of, has_image_ending, has_other_picture_ending
 from midfea.pictures.images import too_small
 from midfea.pictures.picture import Picture, make_picture
 from midfea.pictures.reading import ImageError, open_image
@@ -22,6 +23,7 @@ from midfea.progress import Plan, track
 
 BYTES_READ_PER_SECOND, SECONDS_PER_FILE = 6e7, 0.0003  # roughly, decoded and reduced on two cores
 
+IN_NO_CLASS = "lies beside the class folders, in none of them"
 File = TypeVar("File")
 Content = TypeVar("Content")
 
@@ -62,37 +64,33 @@ def load_folder(
     Returns
     -------
     Bunch with images (list of `Picture`, grey arrays with their colours), target (labels), target_names,
-    paths, thumbnails (WebP files, empty unless asked for), and skipped: the files that could not be
-    used, each with its reason. Files without an image's ending and hidden files are passed over.
+    paths, thumbnails (WebP files, empty unless asked for), skipped: the files that could not be
+    used, each with its reason, and tree: all names in the folder. Files without a picture's ending and
+    hidden files are passed over.
 
     Raises
     ------
-    ValueError if there is no image to be had, saying what was looked for.
+    WrongFolder (a ValueError) if this is no folder of class folders: what was found, and what to do.
     """
     root = Path(folder)
-    if not root.is_dir():
-        raise ValueError(f"{root}: no such folder")
-    classes = sorted(p for p in root.iterdir() if p.is_dir() and not p.name.startswith("."))
+    tree = check_layout(root)
     listed: list[tuple[Path, str]] = []
-    left_out: list[Skipped] = []
-    for folder_of_class in classes:
-        paths, skipped = search_images([folder_of_class])
-        listed += [(path, folder_of_class.name) for path in paths]
+    left_out = [Skipped(root / name, IN_NO_CLASS) for name in tree.images]
+    left_out += [_not_read(root / name) for name in tree.pictures]
+    for folder_of_class in tree.folders:
+        paths, skipped = search_images([folder_of_class.path])
+        listed += [(path, folder_of_class.path.name) for path in paths]
         left_out += skipped
-    if not listed:
-        raise ValueError(
-            f"{root}: no images found. Expected one folder for each class with images in it, such as "
-            f"{root.name or root}/cats/1.jpg"
-        )
     photos, skipped = read_photos([path for path, _ in listed], max_side, min_side, thumbnails, rounded)
     labels = dict(listed)
     return Bunch(
         images=[photo.picture for photo in photos],
         target=np.array([labels[photo.path] for photo in photos], dtype=str),
-        target_names=[c.name for c in classes],
+        target_names=[folder_of_class.path.name for folder_of_class in tree.folders],
         paths=[photo.path for photo in photos],
         thumbnails=[photo.thumbnail for photo in photos],
         skipped=left_out + skipped,
+        tree=tree,
     )
 
 
@@ -138,8 +136,15 @@ def _search(folder: Path, found: list[Path], skipped: list[Skipped]) -> None:
         for name in folders:
             if os.path.islink(os.path.join(root, name)):
                 skipped.append(Skipped(Path(root, name), "a link to a folder: links are not followed"))
-        inside += [Path(root, n) for n in files if has_image_ending(n) and not n.startswith(".")]
+        shown = sorted(name for name in files if not name.startswith("."))
+        inside += [Path(root, name) for name in shown if has_image_ending(name)]
+        skipped += [_not_read(Path(root, name)) for name in shown if has_other_picture_ending(name)]
     found += sorted(inside)
+
+
+def _not_read(path: Path) -> Skipped:
+    reason = f"midfea does not read {ending_of(path.name)} files: save it as JPEG or PNG"
+    return Skipped(path, reason)
 
 
 def read_photos(

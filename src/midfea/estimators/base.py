@@ -33,7 +33,28 @@ SCREEN_PIXELS = 4  # for one pixel of a filter
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class MidFeaBase(ChainSettings, BaseEstimator):
-    """Parameters and feature extractor of Section 2. See `MidFea` for what the parameters mean."""
+    """Parameters and feature extractor of Section 2.
+
+    Parameters
+    ----------
+    preset : sets the parameters that are not given beside it; "paper" is the defaults.
+    engine : "cpu", "torch" (for GPUs; pip install "midfea[torch]") or "reference" (plain NumPy); same
+        results up to rounding.
+    device : where the torch engine works, such as "cuda:1"; None means CUDA if there is a device.
+    precision : "exact", or "fast" for the torch engine on CUDA: VQ may take a word that is farther by
+        a rounding error of float16, see `midfea.engines.torch.fused`.
+    n_jobs : threads; None means all cores.
+    random_state : seed; the same seed gives the same features.
+    verbose : show progress bars.
+
+    Attributes
+    ----------
+    filters_ : (n_filters, filter_size, filter_size)
+    codebook_ : (n_words, d)
+    settings_ : dict, the parameters at the time of fitting, with the values that "auto" stands for
+    extractor_ : the fitted `midfea.learning.extractor.FeatureExtractor`
+    projection_ : `midfea.engines.Projection`, its `matrix` (n_codes, n_components) and `mean` or None
+    """
 
     preset: Literal["paper", "fast", "best"] | None = None
     engine: Literal["auto", "reference", "cpu", "torch"] = "auto"

@@ -9,7 +9,6 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
@@ -20,11 +19,12 @@ from sklearn.utils.validation import (
 )
 
 from midfea.engines import get_engine
-from midfea.estimators.base import MidFeaBase
+from midfea.estimators.documented import documented
+from midfea.estimators.fitted_classifier import FittedClassifier
 from midfea.estimators.neuron_selectivity import NeuronSelectivity, fit_ns_layer
 from midfea.estimators.plan import expected_steps
-from midfea.evidence import Explanation, explain
 from midfea.learning.augmented import check_augment, choose_kinds, with_augmented
+from midfea.learning.belonging import check_unknown, fit_belonging
 from midfea.learning.choices import Trials
 from midfea.learning.class_weights import ClassWeight, check_class_weight, make_class_weights
 from midfea.learning.folds import Indices, join_duplicates, make_folds, n_folds_for
@@ -32,17 +32,15 @@ from midfea.learning.head import C_CANDIDATES, ValidatedC, fit_linear_head, vali
 from midfea.learning.network.head import NetworkHead, NetworkTask
 from midfea.learning.network.settings import NetworkSettings
 from midfea.learning.ns_layer import NSLayer
-from midfea.learning.parts import ClassifierParts
-from midfea.model_file import SavedModel
-from midfea.pictures.images import Images
-from midfea.progress import counting_from, expect, progress_bars
+from midfea.parallel import linear_algebra_threads
+from midfea.progress import expect, progress_bars
 
 N_FOLDS_OF_COSTLY_HEADS = 3  # where an NS layer is learned anew for each fold
-IMAGES_AT_ONCE = 2048  # whose features are in memory at one time in prediction
 
 
+@documented
 @dataclass(eq=False, repr=False, kw_only=True)
-class MidFeaClassifier(ClassifierMixin, MidFeaBase):
+class MidFeaClassifier(FittedClassifier):
     """Images to labels: `MidFea` features and a linear SVM with calibrated probabilities.
 
     Parameters
@@ -62,9 +60,9 @@ class MidFeaClassifier(ClassifierMixin, MidFeaBase):
         SVM's (needs torch for `fit`, not for `predict`): more accurate, a few minutes slower.
         "auto" (preset "best"): if torch is installed.
     network : shape and training budget of that network; None means the usual ones.
+    unknown : share of the images of the classes that may be refused as none of them, such as 0.01; None:
+        `predict` always names a class. See `belonging`.
     keep_features : keep the features of the training images as `training_features_`.
-
-    All other parameters are those of `MidFea`.
 
     Attributes
     ----------
@@ -74,10 +72,9 @@ class MidFeaClassifier(ClassifierMixin, MidFeaBase):
     coef_, intercept_ : the SVM, (n_classes, n_features) and (n_classes,); one row for two classes
     validation_ : `Validation`, the predictions for training images by models trained without them, with
         `accuracy` and `interval`; it is kept in model files
-    extractor_, ns_layer_, head_, network_ : the fitted parts; None for a part that is not used
+    ns_layer_, head_, network_, belonging_ : the fitted parts; None for one that is not used
     training_features_ : features of the training images, with `keep_features` (not kept in model files)
-
-    and those of `MidFea`.
+    training_groups_ : group of each training image; None if each was alone (not kept in model files)
 
     Examples
     --------
@@ -98,9 +95,7 @@ class MidFeaClassifier(ClassifierMixin, MidFeaBase):
     network: NetworkSettings | None = None
     keep_features: bool = False
 
-    reads_files = False  # pictures will do: they are what it makes of files
-
-    def fit(self, images: Any, y: Any, groups: Any = None) -> MidFeaClassifier:
+    def fit(self, images: Any, y: Any, groups: Any = None, others: Any = None) -> MidFeaClassifier:
         """Learn the features from the images, then the heads from images and labels.
 
         Parameters
@@ -108,7 +103,8 @@ class MidFeaClassifier(ClassifierMixin, MidFeaBase):
         images : list of arrays, stack of arrays, or list of file names
         y : label of each image
         groups : group of each image (e.g. the person shown); a group is never split between training and
-            validation. Equal images are a group in any case.
+            validation. Equal images and near-duplicates are a group in any case.
+        others : images of none of the classes, if there are any: refusing is learned from them too
         """
         self._check_parameters()
         kinds, tune = check_augment(self.augment), self.fine_tunes()  # errors now, and not after minutes
@@ -118,6 +114,7 @@ class MidFeaClassifier(ClassifierMixin, MidFeaBase):
         with progress_bars(self.verbose):
             expect(lambda: expected_steps(self, len(pictures), len(self.classes_), pictures))
             joined = join_duplicates(pictures, given)
+            self.training_groups_ = joined
             engine, seed = self._engine_settings(), self._seed()
             weights = self.class_weights_
             trials = Trials(pictures, numbers, joined, engine, self._n_threads(), seed, weights)
@@ -132,31 +129,38 @@ class MidFeaClassifier(ClassifierMixin, MidFeaBase):
                 features = with_augmented(trials, extractor, features, kinds)
             self.settings_["augment"] = kinds
             validated = self._fit_linear(features, numbers, folds, joined)
-            del features  # fine-tuning needs the memory
+            features = features[: len(numbers)]
             if tune:
                 groups = None if given is None else joined
                 self._fit_network(trials, folds, groups, validated, choice.in_place)
+            negatives = None if others is None else self.features(others)
+            self._fit_belonging(features, folds, joined, negatives)
         return self
 
-    def fit_head(self, features: Any, y: Any, groups: Any = None) -> MidFeaClassifier:
+    def fit_head(
+        self, features: Any, y: Any, groups: Any = None, others: Any = None
+    ) -> MidFeaClassifier:
         """Fit the NS layer and the SVM anew on features of this model; the extractor stays as it is.
 
         Parameters
         ----------
         features : (n, n_features), as `features` returns them
         y : label of each row
-        groups : as for `fit`; features do not show which images are equal, so put these into groups
+        groups : as for `fit`; features do not show which images are duplicates: put these into groups
+        others : features of images of none of the classes
         """
         check_is_fitted(self, "extractor_")
         features = np.asarray(features, dtype=np.float32)
         numbers = self._encode_labels(y, len(features))
         joined = _check_groups(groups, numbers)
-        names = ("C", "class_weight", "selectivity", "augment", "finetune", "network")
+        self.training_groups_ = joined
+        names = ("C", "class_weight", "selectivity", "augment", "finetune", "network", "unknown")
         self.settings_ = self.settings_ | {name: getattr(self, name) for name in names}
         with progress_bars(self.verbose):
             self._keep(features)
             folds = make_folds(numbers, self._n_folds(numbers, False), self._seed(), joined)
             self._fit_linear(features, numbers, folds, joined)
+            self._fit_belonging(features, folds, joined, others)
         return self
 
     # -- the steps of fitting -----------------------------------------------------------------------
@@ -166,6 +170,7 @@ class MidFeaClassifier(ClassifierMixin, MidFeaBase):
         if self.C != "auto" and not (isinstance(self.C, int | float) and self.C > 0):
             raise ValueError(f'C must be above zero or "auto", got {self.C!r}')
         check_class_weight(self.class_weight)
+        check_unknown(self.unknown)
         if self.finetune not in (True, False, "auto"):
             raise ValueError(f'finetune is True, False or "auto", got {self.finetune!r}')
 
@@ -259,112 +264,18 @@ class MidFeaClassifier(ClassifierMixin, MidFeaBase):
         if len(validation):
             self.validation_ = validation
 
-    # -- the fitted classifier ------------------------------------------------------------------------
-
-    @property
-    def parts_(self) -> ClassifierParts:
-        """The fitted parts together."""
-        return ClassifierParts(
-            self._extractor(),
-            self.ns_layer_,
-            self.head_,
-            self.network_,
-            self.classes_,
-            self.validation_,
-        )
-
-    @property
-    def rounded(self) -> bool:
-        """Whether reduced images are rounded to 8 bits: models of file format 1."""
-        return bool(hasattr(self, "extractor_") and self.extractor_.chain.rounded)
-
-    @property
-    def C_(self) -> float:
-        """The penalty in force."""
-        return self.head_.C
-
-    @property
-    def coef_(self) -> NDArray[np.float32]:
-        """The SVM's weights."""
-        return self.head_.coef
-
-    @property
-    def intercept_(self) -> NDArray[np.float32]:
-        """The SVM's intercepts."""
-        return self.head_.intercept
-
-    def _scores(self, images: Any) -> NDArray[Any]:
-        check_is_fitted(self, "head_")
-        checked, parts = Images(images), self.parts_
-        blocks = []
-        with progress_bars(self.verbose):
-            for start in range(0, len(checked), IMAGES_AT_ONCE):
-                block = checked.part(range(start, min(start + IMAGES_AT_ONCE, len(checked))))
-                pictures = parts.extractor.pictures(block)
-                with counting_from(start, len(block), len(checked)):
-                    blocks.append(parts.scores(pictures, self._n_threads()))
-        return np.concatenate(blocks)
-
-    def decision_function(self, images: Any) -> NDArray[Any]:
-        """Decision values, (n, n_classes); for two classes (n,), positive for the second."""
-        scores = self._scores(images)
-        return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
-
-    def predict(self, images: Any) -> NDArray[Any]:
-        """The label of each image."""
-        scores = self._scores(images)
-        return self.classes_[scores.argmax(axis=1)]
-
-    def predict_proba(self, images: Any) -> NDArray[np.float64]:
-        """Probability of each class, (n, n_classes), columns in the order of `classes_`."""
-        scores = self._scores(images)
-        return self.parts_.probabilities(scores)
-
-    def explain(
-        self, image: Any, label: Any = None, n_words: int = 8, training: Any = None
-    ) -> Explanation:
-        """Why this image gets its prediction: where in it the evidence lies, as arrays.
-
-        Parameters
-        ----------
-        image : one image, an array or a file name
-        label : the class to explain; None means the predicted one
-        n_words : words to list for the class, and against it
-        training : training images, or their feature matrix, to find the nearest of them
-
-        Returns
-        -------
-        explanation : `midfea.evidence.Explanation`; its `evidence` (height, width) adds up, with the
-            constants stated beside it, to the decision value
-        """
-        check_is_fitted(self, "head_")
-        parts = self.parts_
-        if training is not None and not (isinstance(training, np.ndarray) and training.ndim == 2):
-            training = self.features(training)
-        with progress_bars(self.verbose):
-            picture = parts.extractor.pictures(Images([image]))[0]
-            return explain(picture, parts, label, n_words, training)
-
-    # -- files and notebooks ----------------------------------------------------------------------------
-
-    def _saved(self) -> SavedModel:
-        saved = super()._saved()
-        saved.classifier = self.parts_
-        return saved
-
-    def set_parts(self, saved: SavedModel) -> None:
-        """Take the fitted parts of a model file."""
-        super().set_parts(saved)
-        assert saved.classifier is not None
-        parts = saved.classifier
-        self.ns_layer_, self.head_, self.network_ = parts.ns_layer, parts.head, parts.network
-        self.classes_, self.validation_ = parts.classes, parts.validation
-
-    def _facts(self) -> list[str]:
-        facts = [*super()._facts(), f"{len(self.classes_)} classes"]
-        if len(self.validation_):
-            facts.append(f"accuracy on new images {self.validation_.interval}")
-        return facts
+    def _fit_belonging(
+        self, features: NDArray[np.float32], folds: Indices, groups: Indices | None, others: Any
+    ) -> None:
+        """How much an image must look like those of the classes."""
+        with linear_algebra_threads(self._n_threads()):
+            self.belonging_ = fit_belonging(
+                self.validation_, features, folds, groups, self._seed(), others
+            )
+        if self.unknown is not None:
+            problem = self.problem_with_unknown(self.unknown)
+            if problem:
+                warnings.warn(f"no image will be refused: {problem}", stacklevel=3)
 
 
 def _check_groups(groups: Any, numbers: Indices) -> Indices | None:

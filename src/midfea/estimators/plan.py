@@ -51,7 +51,7 @@ def expected_steps(
     cost = _Costs(model, pixels, side)
     steps: list[tuple[str, float]] = []
     if n_new is None:
-        steps += [("reading", 0.0002 * n_images), *cost.settings_tried(n_images)]
+        steps += [("reading", 0.0005 * n_images), *cost.settings_tried(n_images)]
         for n_words in cost.word_counts():
             steps += cost.learning(n_images, n_words)
             steps.append(("features", 0.2 + n_images * cost.features(n_words)))

@@ -14,6 +14,7 @@ from sklearn.svm import LinearSVR
 from sklearn.utils.validation import assert_all_finite, check_is_fitted
 
 from midfea.estimators.base import MidFeaBase
+from midfea.estimators.documented import documented
 from midfea.estimators.neuron_selectivity import NeuronSelectivity, fit_ns_layer
 from midfea.learning.ns_layer import NSLayer
 from midfea.learning.parts import RegressorParts
@@ -24,6 +25,7 @@ ALPHAS = tuple(float(a) for a in np.logspace(-3, 2, 11))
 C_GRID = (0.1, 1.0, 10.0)
 
 
+@documented
 @dataclass(eq=False, repr=False, kw_only=True)
 class MidFeaRegressor(RegressorMixin, MidFeaBase):
     """Images to numbers, such as an age: `MidFea` features and a linear regression.
@@ -38,14 +40,10 @@ class MidFeaRegressor(RegressorMixin, MidFeaBase):
         `NeuronSelectivity`, or the number of its neurons. Numbers, such as ages, serve as its
         classes, or equally filled ranges of them: at most 100, of four samples or more on average.
 
-    All other parameters are those of `MidFea`.
-
     Attributes
     ----------
     coef_, intercept_ : the linear model, (n_features,) and a float
     ns_layer_ : the fitted `midfea.learning.ns_layer.NSLayer`, or None
-
-    and those of `MidFea`.
 
     Examples
     --------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
@@ -20,6 +20,7 @@ from midfea.pictures.picture import Picture
 from midfea.pictures.resize import Grey
 
 N_NEAREST = 6
+N_SHOWN = 3  # words on either side, in a line
 N_PLACES = 12  # of each word, the weightiest
 
 
@@ -39,7 +40,7 @@ class Nearest(NamedTuple):
     distances: Floats
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Explanation:
     """Why a classifier gave an image its decision value for one class.
 
@@ -63,6 +64,7 @@ class Explanation:
     words_for, words_against : the words with the largest contributions, largest first
     neurons : of the neuron-selectivity layer, or None
     nearest : training images, if any were given
+    belonging : how much the image looks like images of the classes; None if that is not known
     maps : the outputs of every stage, see `feature_maps`; computed when first asked for
     """
 
@@ -83,7 +85,22 @@ class Explanation:
     words_against: tuple[Word, ...]
     neurons: Neurons | None
     nearest: Nearest | None
-    make_maps: Callable[[], dict[str, NDArray[Any]]] = field(repr=False)
+    belonging: float | None
+    make_maps: Callable[[], dict[str, NDArray[Any]]]
+
+    def __repr__(self) -> str:
+        """Class, probability and decision value, and the words that weigh most."""
+        share = dict(zip(self.classes.tolist(), self.probabilities.tolist(), strict=True))
+        names = [self.label] if self.label == self.predicted else [self.label, self.predicted]
+        label, *predicted = [f"{name} ({share[name]:.1%})" for name in np.asarray(names).tolist()]
+        words = [
+            f"words {side} "
+            + ", ".join(f"{word.word} ({word.contribution:+.3f})" for word in found[:N_SHOWN])
+            for side, found in (("for", self.words_for), ("against", self.words_against))
+            if found
+        ]
+        parts = [f"for {label}", *(f"predicted {name}" for name in predicted)]
+        return f"<Explanation {'; '.join([*parts, f'decision value {self.decision:.3f}', *words])}>"
 
     @cached_property
     def maps(self) -> dict[str, NDArray[Any]]:
@@ -110,6 +127,7 @@ def explain(
         scores = parts.network.scores(linear_scores, [picture], n_threads=1)
         weight = float(parts.network.weights[0])
     probabilities = parts.probabilities(scores)[0]
+    belonging = parts.belonging_of(scores, features[None])
     predicted = parts.classes[probabilities.argmax()]
     chosen = _index_of(parts.classes, predicted if label is None else label)
     row, sign = (chosen, 1.0)
@@ -147,6 +165,7 @@ def explain(
         words_against=_words(traced, chain, n_words, shape, -1),
         neurons=linear.neurons,
         nearest=None if training_features is None else nearest(features, training_features),
+        belonging=None if belonging is None else float(belonging[0]),
         make_maps=partial(extractor.stage_outputs, picture),
     )
 

@@ -27,8 +27,9 @@ def to_onnx(model: MidFeaClassifier | MidFeaRegressor) -> onnx.ModelProto:
     """A fitted `MidFeaClassifier` or `MidFeaRegressor` as an ONNX model.
 
     The model takes "images", uint8 (n, height, width, 3), any number of any one size (grey images have
-    three equal channels), and gives "probabilities", float32 (n, n_classes), or "numbers" (n,). It uses
-    standard operators only. Its metadata hold a JSON description with the names of the classes.
+    three equal channels). It gives "probabilities", float32 (n, n_classes), and "belonging" (n,), how
+    much each image looks like images of the classes; or "numbers" (n,). It uses standard operators
+    only. Its metadata hold a JSON description with the names of the classes.
 
     Examples
     --------

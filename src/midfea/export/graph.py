@@ -7,7 +7,7 @@ loops and branches see them too.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -175,19 +175,19 @@ class Graph:
         self,
         source: Value,
         source_shape: Shape,
-        result: Value,
-        result_name: str,
-        result_shape: Shape,
+        results: Mapping[str, tuple[Value, Shape]],
         about: dict[str, str],
     ) -> onnx.ModelProto:
-        """The whole, checked."""
-        named = Value(self, result_name, result.kind)
-        self._nodes.append(helper.make_node("Identity", [result.name], [result_name]))
+        """The whole, checked; results by name."""
+        outputs = []
+        for name, (value, shape) in results.items():
+            self._nodes.append(helper.make_node("Identity", [value.name], [name]))
+            outputs.append(_info(Value(self, name, value.kind), shape))
         graph = helper.make_graph(
             self._nodes,
             "midfea",
             [_info(source, source_shape)],
-            [_info(named, result_shape)],
+            outputs,
             [tensor for _, tensor in self._constants.values()],
         )
         opsets = [helper.make_opsetid("", OPSET)]

@@ -8,9 +8,10 @@ import onnx
 from midfea import checksum
 from midfea.engines.walk import pooled_codes
 from midfea.export import network
+from midfea.export.belonging import belonging_of
 from midfea.export.chain import OnnxChain, project
 from midfea.export.colours import OnnxColours
-from midfea.export.graph import Graph, Value
+from midfea.export.graph import Graph, Shape, Value
 from midfea.export.pixels import Size, colour_planes, resizing, size_within, to_grey
 from midfea.export.runtime import METADATA_KEY, Description
 from midfea.learning.extractor import FeatureExtractor
@@ -23,20 +24,23 @@ from midfea.learning.parts import ClassifierParts, RegressorParts
 def build(parts: ClassifierParts | RegressorParts) -> onnx.ModelProto:
     """See `midfea.export.to_onnx`."""
     g = Graph()
+    results: dict[str, tuple[Value, Shape]]
     images = Value(g, "images", np.uint8)
     extractor = parts.extractor
     sides = extractor.max_side, extractor.chain.min_image_side
     if isinstance(parts, ClassifierParts):
         description = Description("MidFeaClassifier", *sides, parts.classes)
         features, *by_network = _answers(images, extractor, parts.network)
-        result, name = _probabilities(features, by_network, parts), "probabilities"
+        logits = _logits(features, by_network, parts)
+        results = {"probabilities": (g.op("Softmax", logits, axis=1), ("n", len(parts.classes)))}
+        if parts.belonging is not None:
+            results["belonging"] = belonging_of(logits, features, parts.belonging), ("n",)
     else:
         description = Description("MidFeaRegressor", *sides, np.array([]))
         (features,) = _answers(images, extractor, None)
-        result, name = _numbers(features, parts), "numbers"
-    columns = [len(description.classes)] if name == "probabilities" else []
+        results = {"numbers": (_numbers(features, parts), ("n",))}
     about = {METADATA_KEY: description.to_json()}
-    made = g.model(images, ("n", "height", "width", 3), result, name, ("n", *columns), about)
+    made = g.model(images, ("n", "height", "width", 3), results, about)
     return onnx.ModelProto.FromString(checksum.seal(made.SerializeToString()))
 
 
@@ -87,19 +91,19 @@ def _activations(features: Value, layer: NSLayer | None) -> Value:
     return g.op("Sigmoid", centred @ layer.W.T.astype(np.float32) + layer.b.astype(np.float32))
 
 
-def _probabilities(features: Value, by_network: list[Value], parts: ClassifierParts) -> Value:
-    """`ClassifierParts.probabilities` of the joint scores."""
+def _logits(features: Value, by_network: list[Value], parts: ClassifierParts) -> Value:
+    """`ClassifierParts.logits` of the joint scores."""
     g, head = features.graph, parts.head
     scores = _activations(features, parts.ns_layer) @ head.coef.T + head.intercept
     if len(parts.classes) == 2:
         scores = g.join([scores * -0.5, scores * 0.5], np.float32, axis=1)
     if parts.network is None:
-        return g.op("Softmax", scores * head.logit_scale, axis=1)
+        return scores * head.logit_scale
     linear_weight, *weights = map(float, parts.network.weights)
     scores = scores * linear_weight
     for log_probabilities, weight in zip(by_network, weights, strict=True):
         scores = scores + log_probabilities * weight
-    return g.op("Softmax", scores, axis=1)
+    return scores
 
 
 def _numbers(features: Value, parts: RegressorParts) -> Value:

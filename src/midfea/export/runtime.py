@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 FORMAT = 2  # 1 had no checksum
 METADATA_KEY = "midfea"
+OUTPUTS = ("probabilities", "belonging")  # the second is missing in older files
 MAX_SIDE_PIXELS = 1_000_000
 LOOPS = ("Loop", "SequenceMap")  # a file of ours has none: each image is looked at once (Scan)
 Predictor: TypeAlias = "MidFeaClassifier | OnnxClassifier"
@@ -49,6 +50,7 @@ class Description:
     min_side: int  # pixels: smaller images cannot be used
     classes: NDArray[Any]  # the labels, in the order of the columns; none for a regressor
     format: int = FORMAT
+    midfea: str = __version__  # that wrote it
 
     def to_json(self) -> str:
         """As it is written into the file, which is sealed afterwards (`midfea.checksum`)."""
@@ -78,7 +80,8 @@ class Description:
             )
             min_side = side.check("min_side", content["min_side"])
             classes = np.array([]) if estimator == "MidFeaRegressor" else read_classes(content)
-            return cls(estimator, max_side, min_side, classes, written)
+            midfea = str(content["version"]) if "version" in content else "unknown"
+            return cls(estimator, max_side, min_side, classes, written, midfea)
         except ModelFileError:
             raise
         except Exception as error:  # whatever a description can be made to do
@@ -97,6 +100,7 @@ class OnnxClassifier:
     ----------
     classes_ : the labels, sorted
     max_side, min_side : larger images are reduced, smaller ones are refused
+    description : what the file says of itself
 
     Examples
     --------
@@ -104,37 +108,55 @@ class OnnxClassifier:
     >>> OnnxClassifier("model.onnx").predict(["photo.jpg"])  # doctest: +SKIP
     """
 
+    unknown: float | None = None  # no image is refused unless it is asked for
     rounded = False
     reads_files = True  # the file wants whole images: a `Picture` has been reduced already
 
     def __init__(self, path: str | os.PathLike[str], n_jobs: int | None = None) -> None:
         content = _content(path)
         try:
-            self._session, description = _open(content)
+            self._session, self.description = _open(content)
         except ModelFileError as error:
             raise ModelFileError(f"{path}: {error}") from None
+        given = {output.name for output in self._session.get_outputs()}
+        self._outputs = [name for name in OUTPUTS if name in given]
         self.n_jobs = n_jobs
-        self.classes_ = description.classes
-        self.max_side, self.min_side = description.max_side, description.min_side
+        self.classes_ = self.description.classes
+        self.max_side, self.min_side = self.description.max_side, self.description.min_side
 
     def predict_proba(self, images: Any) -> NDArray[np.float64]:
         """Probability of each class, (n, n_classes), columns in the order of `classes_`."""
+        return self.predict_all(images)[0]
+
+    def predict_all(self, images: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """`predict_proba`, and how much each image looks like images of the classes, (n,).
+
+        See `MidFeaClassifier.belonging`; NaN if the file does not say.
+        """
         names, items = Images(images), list(images)
 
-        def answer(index: int) -> NDArray[np.float64]:
+        def answer(index: int) -> tuple[NDArray[np.float64], float]:
             try:
                 pixels = self._pixels(items[index])
             except ImageError as error:
                 name, message = names.name(index), str(error)
                 raise ImageError(message if message.startswith(name) else f"{name} {error}") from None
-            result = self._session.run(["probabilities"], {"images": pixels[None]})[0][0]
-            if not np.isfinite(result).all():
+            results = self._session.run(self._outputs, {"images": pixels[None]})
+            if not all(np.isfinite(result).all() for result in results):
                 raise ModelFileError("the exported model gives NaN or infinity: export it again")
-            return np.asarray(result, dtype=np.float64)
+            belonging = float(results[1][0]) if len(results) > 1 else float("nan")
+            return np.asarray(results[0][0], dtype=np.float64), belonging
 
         n_threads = int(joblib.effective_n_jobs(-1 if self.n_jobs is None else self.n_jobs))
         work = in_parallel(answer, range(len(items)), n_threads)
-        return np.stack(list(track(work, "answers", len(items))))
+        probabilities, belonging = zip(*track(work, "answers", len(items)), strict=True)
+        return np.stack(probabilities), np.array(belonging)
+
+    def problem_with_unknown(self, unknown: float) -> str:
+        """Why no image can be refused; empty if that is not known."""
+        return (
+            "" if "belonging" in self._outputs else "the file does not hold what is needed: export again"
+        )
 
     def predict(self, images: Any) -> NDArray[Any]:
         """The label of each image."""
@@ -159,6 +181,15 @@ class OnnxClassifier:
         return np.repeat(grey[:, :, None], 3, axis=2)
 
 
+def describe(path: str | os.PathLike[str]) -> Description:
+    """What an exported file says of itself; ModelFileError if it is damaged or not one of ours."""
+    content = _content(path)
+    try:
+        return _described(content)
+    except ModelFileError as error:
+        raise ModelFileError(f"{path}: {error}") from None
+
+
 def _content(path: str | os.PathLike[str]) -> bytes:
     try:
         with open_regular(path) as file:
@@ -169,16 +200,12 @@ def _content(path: str | os.PathLike[str]) -> bytes:
         raise ModelFileError(f"{path}: cannot be read ({error.strerror or error})") from None
 
 
-def _open(content: bytes) -> tuple[onnxruntime.InferenceSession, Description]:
-    """A session and what the file says of itself; ModelFileError if it is not a classifier of ours."""
+def _described(content: bytes) -> Description:
+    """What a file says of itself; ModelFileError if it is not what `midfea export` wrote."""
     try:
         import onnx
-        import onnxruntime
     except ImportError:
         raise MissingExtra("onnx and onnxruntime") from None
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1  # images go side by side instead
-    options.log_severity_level = 4  # errors come as exceptions
     try:
         model = onnx.ModelProto.FromString(content)
         description = Description.from_json(_metadata(model))
@@ -188,20 +215,40 @@ def _open(content: bytes) -> tuple[onnxruntime.InferenceSession, Description]:
             )
         if any(name in LOOPS for name in _operators(model.graph)):
             raise ModelFileError("holds loops, which no file of midfea has: export it again")
-        session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
-        shape = session.get_outputs()[0].shape
     except ModelFileError:
         raise
-    except Exception as error:  # onnxruntime and protobuf raise kinds of their own
-        reason = (str(error) or type(error).__name__).splitlines()[0]
-        raise ModelFileError(
-            f"not an ONNX model, or damaged, or cut short ({reason:.200}): export it again"
-        ) from None
+    except Exception as error:  # protobuf raises kinds of its own
+        raise _not_a_model(error) from None
+    return description
+
+
+def _open(content: bytes) -> tuple[onnxruntime.InferenceSession, Description]:
+    """A session and what the file says of itself; ModelFileError if it is not a classifier of ours."""
+    description = _described(content)
+    try:
+        import onnxruntime
+    except ImportError:
+        raise MissingExtra("onnx and onnxruntime") from None
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1  # images go side by side instead
+    options.log_severity_level = 4  # errors come as exceptions
+    try:
+        session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+        shape = session.get_outputs()[0].shape
+    except Exception as error:  # onnxruntime raises kinds of its own
+        raise _not_a_model(error) from None
     if description.estimator != "MidFeaClassifier":
         raise ModelFileError(f"holds a {description.estimator!r:.50}, a classifier is needed")
     if shape[1:] != [len(description.classes)]:
         raise ModelFileError(f"gives {shape[1:]} numbers for {len(description.classes)} classes")
     return session, description
+
+
+def _not_a_model(error: Exception) -> ModelFileError:
+    reason = (str(error) or type(error).__name__).splitlines()[0]
+    return ModelFileError(
+        f"not an ONNX model, or damaged, or cut short ({reason:.200}): export it again"
+    )
 
 
 def _metadata(model: onnx.ModelProto) -> str:

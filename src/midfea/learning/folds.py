@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from midfea.pictures.likeness import fingerprint, near_duplicates
 from midfea.pictures.picture import Picture
 from midfea.progress import track
 
@@ -84,18 +85,36 @@ def count_groups(groups: Indices | None, indices: Indices) -> int:
 def join_duplicates(
     pictures: Sequence[Picture], groups: NDArray[Any] | None = None
 ) -> NDArray[np.intp] | None:
-    """Groups in which equal pictures are together, also where that joins two groups; None if none are.
+    """Groups in which equal pictures and near-duplicates are together; None if every picture is alone.
 
     A picture and its duplicate on the two sides of a fold would promise too much.
     """
-    digests = [pictures[i].digest() for i in track(range(len(pictures)), "reading", len(pictures))]
-    _, equal = np.unique(digests, return_inverse=True)
-    if groups is None:
-        return None if len(np.unique(equal)) == len(pictures) else equal.astype(np.intp)
+    seen = [
+        (picture.digest(), fingerprint(picture))
+        for picture in track((pictures[i] for i in range(len(pictures))), "reading", len(pictures))
+    ]
+    prints = np.stack([values for _, values in seen])
+    joined = join_groups([digest for digest, _ in seen], near_duplicates(prints), groups)
+    alone = groups is None and len(np.unique(joined)) == len(pictures)
+    return None if alone else joined
+
+
+def join_groups(*groupings: Any) -> NDArray[np.intp]:
+    """The groups of samples that are together in one of the groupings, or joined by others that are.
+
+    Examples
+    --------
+    >>> from midfea.learning.folds import join_groups
+    >>> join_groups([1, 1, 2, 3, 4], ["a", "b", "b", "c", "d"]).tolist()
+    [0, 0, 0, 1, 2]
+    """
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
-    given = np.unique(groups, return_inverse=True)[1]
-    n = int(given.max()) + 1
-    links = coo_array((np.ones(len(given)), (given, n + equal)), shape=(n + len(equal),) * 2)
-    return connected_components(links, directed=False)[1][given].astype(np.intp)
+    names = [np.unique(each, return_inverse=True)[1] for each in groupings if each is not None]
+    n = len(names[0])
+    starts = n + np.cumsum([0, *(int(each.max()) + 1 for each in names)])
+    samples = np.tile(np.arange(n), len(names))
+    groups = np.concatenate([each + start for each, start in zip(names, starts, strict=False)])
+    links = coo_array((np.ones(len(samples)), (samples, groups)), shape=(starts[-1],) * 2)
+    return connected_components(links, directed=False)[1][:n].astype(np.intp)

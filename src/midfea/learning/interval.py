@@ -19,18 +19,20 @@ from typing import NamedTuple
 
 OVERLAP = 0.25  # share of Nadeau and Bengio's addition to the variance
 SMALL_SAMPLE = 5.0  # images
+TOO_FEW = "too few images to say"
 Z = 1.959963984540054  # 95 % of a normal distribution lie within so many deviations
 
 
 class Interval(NamedTuple):
-    """An accuracy and the 95 % interval around it, as shares."""
+    """An accuracy and the 95 % interval around it, as shares; NaN if it cannot be said."""
 
     accuracy: float
     low: float
     high: float
 
     def __str__(self) -> str:
-        return f"{self.accuracy:.1%} (95 % interval {100 * self.low:.1f} to {100 * self.high:.1f} %)"
+        known = TOO_FEW if math.isnan(self.accuracy) else f"{self.accuracy:.1%}"
+        return f"{known} (95 % interval {100 * self.low:.1f} to {100 * self.high:.1f} %)"
 
 
 def wilson(correct: float, n: float) -> Interval:
@@ -59,6 +61,11 @@ def cross_validated(correct: float, n: float, n_folds: int, n_used: int) -> Inte
     n_folds : the samples were dealt to so many folds
     n_used : so many of them were held out, each once
     """
-    share = OVERLAP + SMALL_SAMPLE / max(n, 1)
-    factor = 1 + share * n_used / (n_folds - 1)
+    factor = overlap_factor(n, n_folds, n_used)
     return wilson(correct / factor, n / factor)
+
+
+def overlap_factor(n: float, n_folds: int, n_used: int) -> float:
+    """By how much n answers for samples held out are worth less than n independent ones."""
+    share = OVERLAP + SMALL_SAMPLE / max(n, 1)
+    return 1 + share * n_used / (n_folds - 1)

@@ -46,7 +46,42 @@ _ONE_OF: dict[str, tuple[Any, ...]] = {
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class ChainSettings:
-    """See `midfea.MidFea` for what the parameters mean. The defaults are the paper's (Section 4.4)."""
+    """The parameters of Section 2's chain. The defaults are the paper's for object categories (4.4).
+
+    Parameters
+    ----------
+    n_filters : how many low-level filters are learned.
+    filter_size : pixels on each side of a filter.
+    filter_method : "whitened" clusters the directions of whitened patches: edges and bars, without
+        mean. "raw" clusters the patches as they are; most filters then differ in brightness only.
+    rectify : take absolute responses before normalising: a dark and a bright line look alike.
+    floor : places whose responses are shorter than this share of the image's root mean square count as
+        flat; without it (0) normalisation raises a sensor's noise to full strength. "auto": a classifier
+        chooses 0 or 0.5 by validation on the training images; without classes it is 0.
+    padding : at the border of the image "same" mirrors the pixels; "valid" keeps the places where the
+        whole filter fits.
+    pairs : pool every pair of maps (2x2x2 cuboids) or each map alone (2x2).
+    window : side of the windows assembled into descriptors.
+    scales : sizes at which each image is seen, relative to its own; one codebook serves all, and the
+        cells keep the maximum. "auto": (1.0, 0.5) if half of the images have 128 pixels or more on their
+        longer side, as they are seen (`max_side`), else (1.0,).
+    n_words : size of the codebook. "auto": 4096, or 16384 if the images are small and validation of a
+        classifier clearly favours it.
+    encoding : how codes are made: "vq" (nearest word), "soft" (localised soft assignment) or "llc".
+    n_neighbors : words used by soft and LLC codes.
+    sharpness : how sharply soft codes prefer the nearest word.
+    partition : "pyramid" (1x1, 2x2 and 4x4 cells), "overlapping pyramid" (each of them reaches over its
+        borders), (rows, columns), or {"size": pixels, "step": pixels} for overlapping cells, which need
+        images of one size. "auto": a classifier chooses "overlapping pyramid" or (6, 6) by validation.
+    pooling : what is kept of the codes in each cell.
+    projection : "random" (sparse signs), "gaussian", "uniform" (the authors'), "pca" or None.
+    n_components : dimensions after the projection; fewer if there are not so many before it.
+    n_samples : descriptors from which the codebook is learned; patches, up to 50,000, for the filters.
+    max_side : larger images are reduced so that their longer side has so many pixels (None: never).
+    colour : weight of a colour histogram beside the chain, which sees grey values only; None: no
+        colours. "auto" (presets "fast" and "best"): a classifier chooses None, 0.3 or 0.7 by validation
+        on the training images; without classes it is None.
+    """
 
     n_filters: int = 9
     filter_size: int = 7

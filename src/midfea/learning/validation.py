@@ -6,6 +6,7 @@ that is shown comes from it.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -14,7 +15,10 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 
 from midfea.learning.folds import Indices, count_groups
-from midfea.learning.interval import Interval, cross_validated
+from midfea.learning.interval import Interval, cross_validated, overlap_factor
+
+# Below, intervals cover the accuracy on new images too rarely.
+MIN_IMAGES, MIN_IMAGES_PER_CLASS = 20, 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,21 +81,48 @@ class Validation:
 
     @cached_property
     def interval(self) -> Interval:
-        """Of the accuracy on new images: 95 %. A group counts as one image."""
-        share = self.n_groups / max(len(self), 1)
-        n_used = len(np.unique(self.folds))
-        return cross_validated(
-            share * int(self.correct.sum()), share * len(self), max(self.n_folds, 2), n_used
+        """Of the accuracy on new images: 95 %. A group counts as one image.
+
+        With too few images it is NaN, and the interval reaches to 1: models that lack one image of a
+        class are then much worse than the one that is kept.
+        """
+        share = self.independent
+        found = cross_validated(
+            share * int(self.correct.sum()), share * len(self), max(self.n_folds, 2), self.n_used
         )
+        return found if self.is_enough else Interval(math.nan, found.low, 1.0)
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether there are so many images that the accuracy means something."""
+        n_images = len(self) * self.n_folds / max(self.n_used, 1)  # also those that were never held out
+        n_classes = self.scores.shape[1]
+        return len(self) >= MIN_IMAGES and n_images >= MIN_IMAGES_PER_CLASS * n_classes
+
+    @property
+    def independent(self) -> float:
+        """Independent images by images: a group counts as one image."""
+        return self.n_groups / len(self) if len(self) else 1.0
+
+    @property
+    def n_used(self) -> int:
+        """Folds that were held out."""
+        return len(np.unique(self.folds))
+
+    @cached_property
+    def worth(self) -> float:
+        """How many independent predictions one of these is worth in an interval."""
+        return self.independent / overlap_factor(self.n_groups, max(self.n_folds, 2), self.n_used)
 
     @property
     def how(self) -> str:
         """How the images were held out, in words."""
-        n_used = len(np.unique(self.folds))
+        n_used = self.n_used
         which = "it" if n_used == self.n_folds else "them"
         subject = f"each of {len(self)} images" if which == "it" else f"{len(self)} images"
         folds = f"{self.n_folds} folds" if which == "it" else f"{n_used} of {self.n_folds} folds"
-        return f"{subject} predicted by a model trained without {which}, in {folds}"
+        kept = f" that keep {self.n_groups} groups whole" if self.n_groups < len(self) else ""
+        return f"{subject} predicted by a model trained without {which}, in {folds}{kept}"
 
 
 def no_validation(n_classes: int) -> Validation:

@@ -3,7 +3,7 @@
 Loading runs no code and trusts nothing: the file must be what was written (`midfea.checksum`), every
 number and array must keep its rule (`schema`) and have the shape that the settings imply, and what is
 unknown is refused with a clear message. There is one reader for each version of the format; format 3 is
-format 2 with a checksum, format 4 has more parameters (`ADDED`).
+format 2 with a checksum, format 4 has more parameters (`ADDED`) and `belonging`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ ADDED: dict[int, dict[str, dict[str, Any]]] = {
             "keep_features": False,
         },
     },
-    4: {ALL: {"colour": None}, "MidFeaClassifier": {"class_weight": None}},
+    4: {ALL: {"colour": None}, "MidFeaClassifier": {"class_weight": None, "unknown": None}},
 }
 DTYPES = {"F32": "<f4", "F64": "<f8", "I32": "<i4", "I64": "<i8", "BOOL": "?"}
 
@@ -82,6 +82,11 @@ def _add_parameters(description: dict[str, Any]) -> None:
             added = by_estimator[ALL] | by_estimator.get(description["class"], {})
             for part in ("params", "settings"):
                 description[part] = added | description[part]
+
+
+def format_of(path: str | os.PathLike[str]) -> int:
+    """The number of the format in which a model file is written."""
+    return int(_parse(_content(path))[0]["version"])
 
 
 def _content(path: str | os.PathLike[str]) -> bytes:
@@ -135,4 +140,4 @@ def _array(name: str, dtype: str, shape: list[int], data: bytes | bytearray) -> 
     return np.require(array, requirements=["A", "W"])
 
 
-__all__ = ["ModelFileError", "SavedModel", "read_model", "save_model"]
+__all__ = ["ModelFileError", "SavedModel", "format_of", "read_model", "save_model"]

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from midfea.learning.extractor import FeatureExtractor
 from midfea.learning.ns_layer import NSLayer
 from midfea.learning.parts import ClassifierParts, RegressorParts
+from midfea.model_file.belonging import check_belonging
 from midfea.model_file.schema import ModelFileError, number, take
 from midfea.stages.pooling import divisions
 
@@ -79,6 +80,8 @@ def _check_classifier(parts: ClassifierParts) -> None:
     _require("validation.scores", validation.scores, (n, n_classes))
     if n and not (validation.labels.min() >= 0 and validation.labels.max() < n_classes):
         raise ModelFileError("validation.labels holds class numbers that do not exist")
+    if parts.belonging is not None:
+        check_belonging(parts.belonging, n_classes, parts.extractor.n_features)
 
 
 def _check_layer(layer: NSLayer | None, n_features: int) -> int:

@@ -20,6 +20,7 @@ from midfea.learning.ns_layer import NSLayer
 from midfea.learning.parts import ClassifierParts, RegressorParts
 from midfea.learning.settings import ChainSettings
 from midfea.learning.validation import Validation
+from midfea.model_file.belonging import read_belonging, write_belonging
 from midfea.model_file.saved import NS_ARRAYS, Arrays, SavedModel, take_matrix, tuples
 from midfea.model_file.schema import (
     ModelFileError,
@@ -85,6 +86,7 @@ def _write_classifier(parts: ClassifierParts, description: dict[str, Any], array
     if parts.network is not None:
         arrays |= {f"network.{key}": value for key, value in parts.network.network.arrays().items()}
         arrays["network_weights"] = parts.network.weights
+    write_belonging(parts.belonging, arrays)
     for name in VALIDATION_ARRAYS:
         array = getattr(parts.validation, name)
         small = np.float32 if array.dtype.kind == "f" else np.int32
@@ -199,6 +201,7 @@ def _read_classifier(
             n_folds=number(description["validation"], "n_folds"),
             n_groups=number(description["validation"], "n_groups"),
         ),
+        belonging=read_belonging(arrays),
     )
 
 

@@ -15,6 +15,7 @@ from PIL.TiffImagePlugin import IMAGELENGTH, IMAGEWIDTH, TiffImageFile
 from midfea.pictures.limits import ImageError, ImageLimits
 
 ORIENTATION, TURNED = 0x0112, (5, 6, 7, 8)  # Exif: the camera was held upright
+EXIF_OF_PHOTO, TIME_TAKEN = 0x8769, 0x9003  # Exif: a table inside the table, and an entry there
 PIXELS_AT_ONCE = 2**20  # of a large image, so that no second one of its size is in memory
 
 # Pillow takes memory in blocks. Large ones go back to the system as soon as an image is done with.
@@ -60,6 +61,14 @@ class ImageFile:
                 size = image.tag_v2[IMAGEWIDTH], image.tag_v2[IMAGELENGTH]
             width, height = size[::-1] if turned else size
             return Header(str(image.format), width, height)
+
+    def time_taken(self) -> str:
+        """When the photo was taken, as the camera wrote it; empty if it is not known."""
+        with _explained():
+            if self._image.format == "PNG" and "exif" not in self._image.info:  # as in `header`
+                return ""
+            taken = self._image.getexif().get_ifd(EXIF_OF_PHOTO).get(TIME_TAKEN)
+            return taken if isinstance(taken, str) else ""
 
     def pixels(self) -> NDArray[Any]:
         """Pixels (height, width[, 3]), uint8, or float32 if the file holds more; to be asked for once.

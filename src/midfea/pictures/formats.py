@@ -32,6 +32,15 @@ FORMATS = {
     )
 }
 ENDINGS = frozenset(ending for form in FORMATS.values() for ending in form.endings)
+# Of pictures that are not read, so that nobody wonders where they are: telephones, raw files of cameras,
+# drawings, editors, other rare formats.
+OTHER_PICTURE_ENDINGS = frozenset({
+    ".heic", ".heif", ".hif", ".jxl", ".jpx", ".jpf", ".jxr",
+    ".3fr", ".arw", ".cr2", ".cr3", ".crw", ".dng", ".erf", ".kdc", ".mrw", ".nef", ".nrw", ".orf",
+    ".pef", ".raf", ".raw", ".rw2", ".sr2", ".srf", ".srw", ".x3f",
+    ".ai", ".eps", ".kra", ".psb", ".psd", ".svg", ".svgz", ".xcf",
+    ".dcm", ".dds", ".exr", ".hdr", ".icns", ".ico", ".pam", ".pcx", ".qoi", ".tga",
+}) - ENDINGS  # fmt: skip
 # Decoded in this process; the others in one that can be ended. Pillow opens an MPO file as JPEG.
 PLAIN = ("JPEG", "PNG", "GIF", "BMP", "PPM")
 ISOLATED = tuple(name for name in FORMATS if name not in (*PLAIN, "MPO"))
@@ -44,15 +53,21 @@ ISOLATED_START = re.compile(
 
 def has_image_ending(name: str) -> bool:
     """Whether a file's name ends as an image's."""
-    return _ending(name) in ENDINGS
+    return ending_of(name) in ENDINGS
+
+
+def has_other_picture_ending(name: str) -> bool:
+    """Whether a file's name ends as that of a picture that midfea does not read."""
+    return ending_of(name) in OTHER_PICTURE_ENDINGS
 
 
 def media_type(name: str) -> str:
     """The media type of an image by the ending of its file's name."""
-    ending = _ending(name)
+    ending = ending_of(name)
     types = (form.media_type for form in FORMATS.values() if ending in form.endings)
     return next(types, "application/octet-stream")
 
 
-def _ending(name: str) -> str:
+def ending_of(name: str) -> str:
+    """The ending of a file's name in small letters, with its dot; "" if it has none."""
     return os.path.splitext(name)[1].lower()

@@ -132,6 +132,13 @@ def _stack(images: NDArray[Any]) -> Sequence[Any]:
     """An array as images, one for each row."""
     if images.dtype == object and images.ndim:
         return list(images)
+    if images.dtype.kind in "UT":  # text, of fixed width or not
+        if images.ndim == 1:
+            return list(images)
+        what = (
+            f"one file name, {str(images)!r}" if images.ndim == 0 else f"names in shape {images.shape}"
+        )
+        raise ImageError(f"got {what}: put file names into a list. {FORMS}")
     if images.ndim < 3 or (images.ndim == 3 and images.shape[2] in (3, 4)):
         raise ImageError(
             f"got one array of shape {images.shape}, which is not a stack of images "

@@ -39,6 +39,12 @@ def read_header(path: str | os.PathLike[str]) -> Header:
         return _open(path, ImageLimits.from_environment()).header()
 
 
+def read_time_taken(path: str | os.PathLike[str]) -> str:
+    """When a photo was taken, as cameras write it ("2026:05:17 10:31:02"); empty if not known."""
+    with _naming(path):
+        return _open(path, ImageLimits.from_environment()).time_taken()
+
+
 @contextmanager
 def open_image(path: str | os.PathLike[str]) -> Iterator[NDArray[Any]]:
     """`read_image` for the time of this context, in which large images take turns: memory is bounded."""
@@ -110,4 +116,12 @@ class _Turns:
 
 _turns = _Turns()
 
-__all__ = ["Header", "ImageError", "open_image", "over_white", "read_header", "read_image"]
+__all__ = [
+    "Header",
+    "ImageError",
+    "open_image",
+    "over_white",
+    "read_header",
+    "read_image",
+    "read_time_taken",
+]

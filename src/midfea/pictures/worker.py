@@ -99,6 +99,10 @@ class RemoteImageFile:
         """See `ImageFile`."""
         return self._header
 
+    def time_taken(self) -> str:
+        """See `ImageFile`."""
+        return str(self._ask("time taken")[0]["taken"])
+
     def pixels(self) -> NDArray[Any]:
         """See `ImageFile`."""
         about, data = self._ask("pixels")
@@ -173,6 +177,8 @@ def _answer(message: dict[str, Any], content: bytes) -> tuple[dict[str, Any], An
         file = ImageFile(content, tuple(message["formats"]), limits)
         if message["what"] == "header":
             return {"header": file.header(), "n_bytes": 0}, b""
+        if message["what"] == "time taken":
+            return {"taken": file.time_taken(), "n_bytes": 0}, b""
         pixels = np.ascontiguousarray(file.pixels())
     except ImageError as error:
         return {"error": str(error), "n_bytes": 0}, b""

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 
 from midfea.estimators.classifier import MidFeaClassifier
+from midfea.learning.disagreements import find_disagreements
+from midfea.learning.interval import Interval
 from midfea.learning.predictions import Predictions
 from midfea.progress import track
 from midfea.view.colours import stage_drawings
@@ -44,27 +46,38 @@ class Gallery:
         )
 
 
-def mistakes(predictions: Predictions, gallery: Gallery) -> str:
-    """The images with wrong predictions, the most confident first."""
+def mistakes(predictions: Predictions, interval: Interval, gallery: Gallery) -> str:
+    """The images with wrong predictions: labels to check first, then the most confident."""
     wrong = predictions.mistakes()
     if not len(wrong):
         return "<p>None.</p>"
-    figures = []
-    for i in wrong[:MAX_MISTAKES]:
-        label, predicted = predictions.labels[i], predictions.predicted[i]
-        of_label, of_predicted = (predictions.probabilities[i, k] for k in (label, predicted))
-        names = [text(predictions.classes[k]) for k in (label, predicted)]
-        source = f"data:image/webp;base64,{_base64(gallery.thumbnails[i])}"
-        thumbnail = image(source, f"{names[0]}, predicted as {names[1]}")
-        figures.append(
-            f'<figure>{thumbnail}<figcaption>predicted <b class="wrong">{names[1]}</b> '
-            f"{of_predicted:.0%}<br>labelled {names[0]} {of_label:.0%}<br>{text(gallery.names[i])}"
-            "</figcaption></figure>"
+    suspects, reason = find_disagreements(predictions, interval)
+    if reason is None:
+        reason = (
+            f"{len(suspects)} of them are marked “check the label”: there the model is as sure as where "
+            "it is right, and rules out the label. The label or the model may be wrong: look."
         )
+    others = wrong[~np.isin(wrong, suspects)]
+    figures = [_mistake(predictions, gallery, i, True) for i in suspects[:MAX_MISTAKES]]
+    figures += [_mistake(predictions, gallery, i, False) for i in others[: MAX_MISTAKES - len(figures)]]
     return (
-        f"<p>{len(wrong)} of {len(predictions.labels)} images, the most confident first. Where the "
-        "model is confident and wrong, the label is often the mistake: look at these.</p>"
+        f"<p>{len(wrong)} of {len(predictions.labels)} images, the most confident first. "
+        f"{text(reason)}</p>"
         f'<div class="gallery">{"".join(figures)}</div>'
+    )
+
+
+def _mistake(predictions: Predictions, gallery: Gallery, i: int, is_suspect: bool) -> str:
+    label, predicted = predictions.labels[i], predictions.predicted[i]
+    of_label, of_predicted = (predictions.probabilities[i, k] for k in (label, predicted))
+    names = [text(predictions.classes[k]) for k in (label, predicted)]
+    source = f"data:image/webp;base64,{_base64(gallery.thumbnails[i])}"
+    thumbnail = image(source, f"{names[0]}, predicted as {names[1]}")
+    check = "<br><b>check the label</b>" if is_suspect else ""
+    return (
+        f'<figure>{thumbnail}<figcaption>predicted <b class="wrong">{names[1]}</b> '
+        f"{of_predicted:.0%}<br>labelled {names[0]} {of_label:.0%}{check}<br>{text(gallery.names[i])}"
+        "</figcaption></figure>"
     )
 
 

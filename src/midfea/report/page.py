@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import os
 import platform
-import shlex
-import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -21,8 +20,9 @@ from midfea.files import replacing
 from midfea.learning.curve import LearningCurve
 from midfea.learning.interval import Interval
 from midfea.learning.predictions import Predictions
+from midfea.provenance import command_line
 from midfea.report.gallery import Gallery, mistakes, script_data, stage_maps
-from midfea.view import charts, confusion, inside
+from midfea.view import charts, confusion, decisions, inside
 from midfea.view.markup import Part, facts, page, scrollable, static, text
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def write_report(
     curve : of the training images, if they are at hand
     """
     model = classifier if isinstance(classifier, MidFeaClassifier) else None
-    parts = _parts(model, predictions, gallery, curve)
+    parts = _parts(model, predictions, about.interval, gallery, curve)
     if about.skipped:
         rows = "".join(f"<tr><td>{text(f)}<td>{text(why)}" for f, why in about.skipped)
         listed = scrollable("Files left out", f"<table><tr><th>File<th>Why{rows}</table>")
@@ -101,6 +101,7 @@ def write_report(
 def _parts(
     model: MidFeaClassifier | None,
     predictions: Predictions,
+    interval: Interval,
     gallery: Gallery,
     curve: LearningCurve | None,
 ) -> list[Part]:
@@ -108,7 +109,8 @@ def _parts(
         Part("confusion", "Confusion matrix", confusion.matrix(predictions)),
         Part("pairs", "The most confused pairs", confusion.pairs(predictions), half=True),
         Part("classes", "Recall and precision", confusion.class_table(predictions), half=True),
-        Part("mistakes", "Confident mistakes", mistakes(predictions, gallery)),
+        Part("decisions", "What can be decided", decisions.promises(predictions)),
+        Part("mistakes", "Wrong predictions", mistakes(predictions, interval, gallery)),
     ]
     if curve is not None:
         alone = model is None or (model.ns_layer_ is None and model.network_ is None)
@@ -136,12 +138,15 @@ def _headline(classifier: Predictor, predictions: Predictions, gallery: Gallery,
         "mean recall of the classes": f"{predictions.mean_recall:.1%}",
         "time for an image": f"{milliseconds_per_image(classifier, gallery.images):.1f} ms",
     }
+    if math.isnan(about.interval.accuracy):
+        del tiles["mean recall of the classes"]
     tiles |= {name: f"{accuracy:.1%}" for name, accuracy in about.others.items()}
-    return f"{charts.headline(about.interval)}<p>{text(about.how)}</p>{facts(tiles.items(), 'tiles')}"
+    large = charts.headlines(about.interval, predictions)
+    return f"{large}<p>{text(about.how)}</p>{facts(tiles.items(), 'tiles')}"
 
 
 def _made(model: MidFeaClassifier | None, about: Facts) -> str:
-    rows = {"Command": _command_line()}
+    rows = {"Command": command_line()}
     if about.learned:
         rows["Learned from"] = about.learned
     if about.seed is not None:
@@ -160,13 +165,6 @@ def _made(model: MidFeaClassifier | None, about: Facts) -> str:
         f"{facts(rows.items(), 'made')}<details><summary>All settings</summary>"
         f'<div class="scroll"><table class="plain">{settings}</table></div></details>'
     )
-
-
-def _command_line() -> str:
-    """What the user typed, as a shell would take it."""
-    program = Path(sys.argv[0]).name
-    name = "midfea" if program in ("-c", "__main__.py") else program
-    return shlex.join([name, *sys.argv[1:]])
 
 
 def _versions() -> dict[str, str]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 
 from midfea.learning.curve import LearningCurve
-from midfea.learning.interval import Interval
+from midfea.learning.interval import TOO_FEW, Interval
+from midfea.learning.predictions import Predictions
 from midfea.view.markup import text
 
 WIDTH, HEIGHT = 520, 240  # of the curve, in units of its own
@@ -13,8 +14,16 @@ LEFT, RIGHT, TOP, BOTTOM = 60, 24, 16, 42  # margins
 MIN_GAIN = 0.01  # accuracy that the last step of the curve must bring for more images to be advised
 
 
-def headline(interval: Interval) -> str:
-    """The accuracy in large figures, and its interval on a scale that ends at 100 %."""
+def headlines(accuracy: Interval, predictions: Predictions) -> str:
+    """The accuracy; before it the mean recall, where classes are unequal and it says more."""
+    if math.isnan(accuracy.accuracy) or not predictions.unequal:
+        return headline(accuracy)
+    mean = headline(predictions.mean_recall_interval, "mean recall of the classes")
+    return f"{mean}{headline(accuracy)}"
+
+
+def headline(interval: Interval, what: str = "accuracy") -> str:
+    """A share in large figures, if it is known, and its interval on a scale that ends at 100 %."""
     step = next(s for s in (0.02, 0.05, 0.1, 0.2) if interval.low >= 1 - 5 * s - 1e-9)
     n_steps = math.ceil((1 - interval.low) / step - 1e-9) or 1
     start = 1 - n_steps * step
@@ -27,13 +36,17 @@ def headline(interval: Interval) -> str:
     marks = "".join(
         f'<text x="{x(v):.1f}%" y="36" text-anchor="middle">{100 * v:.0f} %</text>' for v in levels
     )
+    known = not math.isnan(interval.accuracy)
+    figure = f"{interval.accuracy:.1%}" if known else "?"
+    words = f"{what} on new images" if known else f"{what} on new images: {TOO_FEW}"
+    line = f'<line x1="{accuracy:.1f}%" x2="{accuracy:.1f}%" y1="6" y2="24"/>' if known else ""
     return (
-        f'<div class="headline"><div><p class="accuracy">{interval.accuracy:.1%}</p>'
-        "<p>accuracy on new images, 95 % interval "
+        f'<div class="headline"><div><p class="accuracy">{figure}</p>'
+        f"<p>{words}, 95 % interval "
         f"<b>{100 * interval.low:.1f} to {100 * interval.high:.1f} %</b></p></div>"
         '<svg class="scale" aria-hidden="true"><rect class="axis" y="14" width="100%" height="2"/>'
         f'<rect class="interval" x="{low:.1f}%" y="9" width="{high - low:.1f}%" height="12" rx="6"/>'
-        f'<line x1="{accuracy:.1f}%" x2="{accuracy:.1f}%" y1="6" y2="24"/>{marks}</svg></div>'
+        f"{line}{marks}</svg></div>"
     )
 
 

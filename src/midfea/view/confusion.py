@@ -69,7 +69,8 @@ def pairs(predictions: Predictions) -> str:
 
 
 def class_table(predictions: Predictions) -> str:
-    """Recall and precision, a row for each class."""
+    """The mean recall, what guessing brings, and recall and precision of each class."""
+    beyond = "".join(f"<p>{text(sentence)}</p>" for sentence in predictions.beyond_accuracy)
     head = ("class", "images", "recall", "95 % interval", "precision")
     rows = []
     for row in predictions.per_class:
@@ -78,10 +79,10 @@ def class_table(predictions: Predictions) -> str:
         cells = "".join(f"<td>{value}</td>" for value in values)
         rows.append(f'<tr><th scope="row">{text(row.name)}</th>{cells}</tr>')
     columns = "".join(f'<th scope="col">{name}</th>' for name in head)
-    return scrollable(
-        "Recall and precision",
-        f'<table class="plain"><thead><tr>{columns}</tr></thead><tbody>{"".join(rows)}</tbody></table>',
+    table = (
+        f'<table class="plain"><thead><tr>{columns}</tr></thead><tbody>{"".join(rows)}</tbody></table>'
     )
+    return beyond + scrollable("Recall and precision", table)
 
 
 def share(value: float | None) -> str:

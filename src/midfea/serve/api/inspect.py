@@ -1,7 +1,7 @@
-"""/api/inspect: the predictions for validation images, labels that look wrong, what is in the model.
+"""/api/inspect: the predictions for validation images, where the model disagrees, what is in the model.
 
-Labels are those of now: an image that was moved to another class counts there, a removed one does not
-count. The predictions are those of the training.
+All numbers are those of the training: labels that have changed since, and images that are gone, count as
+they were. Else a model would seem better with every label that is moved to what it predicts.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from fastapi import APIRouter
 
+from midfea.learning.disagreements import find_disagreements
 from midfea.learning.predictions import Predictions
 from midfea.serve.api.current import LoadedModel, needs_record
 from midfea.serve.api.services import Services, ServicesDep
@@ -19,10 +20,9 @@ from midfea.serve.api.state import accuracy_json
 from midfea.serve.api.teach import ClassQuery, Limit, Offset
 from midfea.serve.errors import Clash
 from midfea.serve.store.images import StoredImage
-from midfea.view import charts, confusion, inside
+from midfea.view import charts, confusion, decisions, inside
 
 router = APIRouter(prefix="/api/inspect", tags=["inspect"])
-N_SUSPICIOUS = 200
 N_PAIRS = 10
 
 Json = dict[str, Any]
@@ -30,7 +30,7 @@ Json = dict[str, Any]
 
 @router.get("")
 async def inspect(services: ServicesDep) -> Json:
-    """Confusion, suspicious labels, recall and precision, learning curve; filters and neurons."""
+    """Confusion, disagreements, recall and precision, learning curve; filters and neurons."""
     return await services.run("read", _overview, services)
 
 
@@ -42,7 +42,8 @@ async def inspect_cell(
 
     def read() -> Json:
         inspected = _inspected(services)
-        rows = inspected.predictions.cell(label, predicted)
+        cell = inspected.predictions.cell(label, predicted)
+        rows = [i for i in cell if inspected.ids[i] in inspected.present]
         page = rows[offset : offset + limit]
         return {"total": len(rows), "images": [_image(inspected, int(i)) for i in page]}
 
@@ -50,11 +51,18 @@ async def inspect_cell(
 
 
 class Inspected(NamedTuple):
-    """The model; its predictions for validation images with the labels of now; those images."""
+    """The model; its predictions for validation images with the labels of the training; those images."""
 
     loaded: LoadedModel
     predictions: Predictions
-    images: list[StoredImage]
+    ids: list[str]  # in the order of the predictions
+    present: dict[str, StoredImage]  # those of them that are still there, as they are now
+
+    def has_changed(self, row: int) -> bool:
+        """Whether an image that is still there has another label since the training."""
+        image = self.present.get(self.ids[row])
+        label = self.predictions.classes[self.predictions.labels[row]]
+        return image is not None and image.label != label
 
 
 def _inspected(services: Services) -> Inspected:
@@ -63,32 +71,33 @@ def _inspected(services: Services) -> Inspected:
     record, validation = needs_record(loaded), loaded.validation
     if validation is None:
         raise Clash("no image could be held out for validation: add images, and train again")
-    classes = loaded.model.classes_.astype(str)
     ids = [record.ids[i] for i in validation.indices]
-    present = services.workspace.images.present(ids)
-    rows = [row for row, id in enumerate(ids) if id in present and present[id].label in classes]
-    images = [present[ids[row]] for row in rows]
-    labels = np.array([image.label for image in images], dtype=str)
-    predictions = Predictions(
-        classes,
-        np.searchsorted(classes, labels),
-        validation.predicted[rows],
-        validation.probabilities[rows],
-    )
-    return Inspected(loaded, predictions, images)
+    predictions = Predictions.of_validation(validation, loaded.model.classes_.astype(str))
+    return Inspected(loaded, predictions, ids, services.workspace.images.present(ids))
+
+
+def _disagreements(inspected: Inspected, checked: frozenset[str]) -> Json:
+    """Images that nobody has checked or moved yet; or why none are listed."""
+    validation = inspected.loaded.model.validation_
+    rows, reason = find_disagreements(inspected.predictions, validation.interval)
+    ids = inspected.ids
+    present = [i for i in rows if ids[i] in inspected.present and not inspected.has_changed(i)]
+    images = [_image(inspected, i) for i in present if ids[i] not in checked]
+    return {"images": images, "reason": reason, "checked": len(present) - len(images)}
 
 
 def _overview(services: Services) -> Json:
     """The numbers, and `parts` of the page as HTML."""
     inspected = _inspected(services)
     loaded, predictions, curve = inspected.loaded, inspected.predictions, inspected.loaded.record.curve
-    classes = predictions.classes.tolist()
+    classes, n_images = predictions.classes.tolist(), len(inspected.ids)
     layer = loaded.model.ns_layer_
     responses = None if layer is None else layer.class_responses
     parts = {
         "confusion": confusion.matrix(predictions),
         "pairs": confusion.pairs(predictions),
         "per_class": confusion.class_table(predictions),
+        "decisions": decisions.promises(predictions),
         "filters": inside.filters(loaded.model.filters_),
     }
     if curve is not None:
@@ -99,7 +108,9 @@ def _overview(services: Services) -> Json:
         "classes": classes,
         "confusion": predictions.confusion.tolist(),
         "accuracy": accuracy_json(loaded),
-        "suspicious": [_image(inspected, int(i)) for i in predictions.mistakes()[:N_SUSPICIOUS]],
+        "changed": sum(map(inspected.has_changed, range(n_images))),
+        "gone": n_images - len(inspected.present),
+        "disagreements": _disagreements(inspected, services.workspace.notes.checked),
         "pairs": [
             {
                 "class": classes[pair.label],
@@ -128,7 +139,7 @@ def _overview(services: Services) -> Json:
 
 
 def _image(inspected: Inspected, i: int) -> Json:
-    predictions, image = inspected.predictions, inspected.images[i]
+    predictions, image = inspected.predictions, inspected.present[inspected.ids[i]]
     return {
         "id": image.id,
         "name": image.name,

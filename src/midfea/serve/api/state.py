@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from fastapi import APIRouter
 from fastapi.responses import JSONResponse
 
+from midfea.learning.predictions import Predictions
 from midfea.pictures import formats
 from midfea.pictures.limits import ImageLimits
 from midfea.serve.api import teach, transfer
@@ -14,7 +16,8 @@ from midfea.serve.api.classify import UNSURE_BELOW
 from midfea.serve.api.current import LoadedModel
 from midfea.serve.api.services import Services, ServicesDep
 from midfea.serve.store import decoding, names
-from midfea.view.charts import headline
+from midfea.serve.training.phases import INSTALL_TORCH, has_torch
+from midfea.view.charts import headlines
 
 router = APIRouter(prefix="/api/state", tags=["state"])
 LOAD_PATIENCE_SECONDS = 0.2  # for a model that is being loaded; then the state says so
@@ -58,6 +61,8 @@ def _state(services: Services) -> Json:
         "model_error": problem,
         "model_loading": loading,
         "job": job_json,
+        "torch": has_torch(),
+        "install_torch": INSTALL_TORCH,
         "workspace": str(workspace.root),
         "limits": LIMITS,
         "image_endings": sorted(formats.ENDINGS),
@@ -75,26 +80,31 @@ def _model_json(loaded: LoadedModel, digest: str) -> Json:
         "classes": [str(name) for name in loaded.model.classes_],
         "images": len(record.ids) or None,
         "left_out": record.n_left_out,
+        "series": record.series,
         "seconds": record.seconds,
         "accuracy": accuracy_json(loaded),
         "ms_per_image": record.ms_per_image,
         "stale": not record.opened and record.digest != digest,
         "preset": settings.preset if settings else loaded.model.preset,
+        "fine_tuned": loaded.model.network_ is not None,
+        "compared": record.compared and asdict(record.compared),
         "neurons": settings.neurons if settings else 0,
         "finetune": settings.finetune if settings else False,
     }
 
 
 def accuracy_json(loaded: LoadedModel) -> Json | None:
-    """The accuracy on validation images with its 95 % interval; None if there were none."""
+    """Accuracy, if there are images enough to say, and 95 % interval; None without validation."""
     validation = loaded.validation
     if validation is None:
         return None
     return {
-        "value": validation.interval.accuracy,
+        "value": validation.interval.accuracy if validation.is_enough else None,
         "low": validation.interval.low,
         "high": validation.interval.high,
         "n": len(validation.indices),
         "how": validation.how,
-        "drawing": headline(validation.interval),
+        "drawing": headlines(
+            validation.interval, Predictions.of_validation(validation, loaded.model.classes_)
+        ),
     }

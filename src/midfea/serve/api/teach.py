@@ -15,7 +15,7 @@ from midfea.serve.api.services import AddressDep, Services, ServicesDep
 from midfea.serve.errors import Refused
 from midfea.serve.store import names
 from midfea.serve.store.images import StoredImage
-from midfea.serve.training.record import TrainingSettings
+from midfea.serve.training.phases import TrainingSettings
 
 router = APIRouter(tags=["teach"])
 UPLOAD = form_body(64 * MEGABYTE)
@@ -57,9 +57,10 @@ async def remove_class(services: ServicesDep, name: str, with_images: bool = Fal
 
 
 class Label(BaseModel):
-    """The class of an image."""
+    """The class of an image, and whether a person has checked it; None leaves that as it is."""
 
     label: str = Field(alias="class")
+    checked: bool | None = None
 
 
 @router.get("/api/images")
@@ -102,8 +103,15 @@ async def add_images(
 @router.patch("/api/images/{id}")
 @JSON_BODY
 async def move_image(services: ServicesDep, id: str, body: Label) -> dict[str, Any]:
-    """Move an image to another class."""
-    return image_json(await services.run("write", services.workspace.changes.move, id, body.label))
+    """Move an image to another class, or say that its class is right: then nobody is asked again."""
+
+    def change() -> dict[str, Any]:
+        image = services.workspace.changes.move(id, body.label)
+        if body.checked is not None:
+            services.workspace.changes.set_checked(id, body.checked)
+        return image_json(image)
+
+    return await services.run("write", change)
 
 
 @router.delete("/api/images/{id}")
@@ -140,7 +148,7 @@ async def start_training(services: ServicesDep, settings: TrainingSettings) -> d
 
 @router.delete("/api/train")
 async def cancel_training(services: ServicesDep) -> dict[str, Any]:
-    """Cancel the training; the model does not change."""
+    """Cancel the training; the model of a phase that has ended stays."""
     return (await services.run("write", services.trainer.cancel)).json()
 
 

@@ -36,11 +36,13 @@ function showFacts() {
   const { classes, images, model, workspace, job } = store.state;
   setText(byId("workspace-name"), workspace.split(/[\\/]/).filter(Boolean).at(-1) ?? "Teach a classifier");
   const facts = [count(classes.length, "class", "classes"), count(images, "image")];
-  if (job && store.training) facts.push(`training ${percent(job.fraction)}`);
-  else if (!model) facts.push(store.state.model_loading ? "loading the model" : "no model yet");
-  else {
+  if (job && store.training) facts.push(`training ${job.presets[job.phase]} ${percent(job.fraction)}`);
+  if (!model) {
+    if (!store.training) facts.push(store.state.model_loading ? "loading the model" : "no model yet");
+  } else if (!store.training || job?.trained) {
     if (model.opened) facts.push("model opened from a file");
-    if (model.accuracy) facts.push(`${percent(model.accuracy.value, 1)} accuracy`);
+    const accuracy = model.accuracy?.value ?? null;
+    if (accuracy !== null) facts.push(`${percent(accuracy, 1)} accuracy`);
     else if (!model.opened) facts.push("trained");
   }
   if (model?.stale && !store.training) facts.push("images have changed since training");

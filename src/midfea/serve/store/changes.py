@@ -11,6 +11,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import chain, count
 from pathlib import Path
 
 from filelock import FileLock
@@ -22,6 +23,7 @@ from midfea.serve.store.decoding import decode_image, name_with_ending
 from midfea.serve.store.files import FileFacts, FileIndex, signature
 from midfea.serve.store.images import ImageIndex, StoredImage
 from midfea.serve.store.incoming import Incoming, Readable
+from midfea.serve.store.notes import Notes
 from midfea.serve.store.thumbnails import Thumbnails
 
 POLL_SECONDS = 0.01  # while another process holds the lock
@@ -49,6 +51,7 @@ class Changes:
     _files: FileIndex
     _thumbnails: Thumbnails
     _incoming: Incoming
+    _notes: Notes
     _lock: WriteLock
 
     # -- classes ----------------------------------------------------------------------------------
@@ -112,14 +115,19 @@ class Changes:
         return image
 
     def move(self, id: str, label: str) -> StoredImage:
-        """Move an image to another class: one rename of its file. Its duplicates are removed."""
+        """Move an image to another class: one rename of its file. Its duplicates are removed.
+
+        Where its name is taken it gets another one, and its own again as soon as that is free.
+        """
         label = names.class_name(label)
         with self._lock():
             image, *duplicates = self._present(id)
             if image.label != label:
                 self._check_spelling(label)
                 folder = self._make_class(label)
-                target = _unused_path(folder / image.name, id)
+                own = self._notes.own_name(id, image.name)
+                target = _unused_path(folder / own, id)
+                self._notes.set_own_name(id, target.name, own)  # first: a rename can be repeated
                 os.rename(self._images.path(image), target)
                 sync_folder(folder)
                 sync_folder(self._images.folder / image.label)
@@ -130,6 +138,13 @@ class Changes:
             for duplicate in duplicates:
                 self._unlink(duplicate)
         return image
+
+    def set_checked(self, id: str, checked: bool) -> None:
+        """Remember whether a person has called the label of an image right."""
+        with self._lock():
+            self._present(id)
+            self._notes.set_checked(id, checked)
+        self._images.touch()
 
     def remove(self, id: str) -> None:
         """Remove an image and its duplicates."""
@@ -209,4 +224,7 @@ class Changes:
 
 def _unused_path(path: Path, id: str) -> Path:
     """The path, or one beside it that no file has."""
-    return path.with_name(f"{path.stem}-{id[:8]}{path.suffix}") if path.exists() else path
+    start = f"{path.stem}-{id[:8]}"
+    others = (f"{start}{end}{path.suffix}" for end in chain([""], (f"-{n}" for n in count(2))))
+    tries = chain([path], map(path.with_name, others))
+    return next(each for each in tries if not os.path.lexists(each))

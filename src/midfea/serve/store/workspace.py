@@ -2,6 +2,7 @@
 
 images/<class>/<file>    the folder of an image is its label
 model.midfea             the model
+notes.json               labels that a person has checked, former names of files
 .midfea/                 what can be made again: thumbnails, features, results; unfinished files
 """
 
@@ -20,6 +21,7 @@ from midfea.serve.store.folder_watch import FolderWatch
 from midfea.serve.store.images import ImageIndex
 from midfea.serve.store.incoming import Incoming
 from midfea.serve.store.model_file import ModelFile
+from midfea.serve.store.notes import Notes
 from midfea.serve.store.thumbnails import Thumbnails
 
 
@@ -30,6 +32,8 @@ class Workspace:
     watch : sees what other programs change in the folder
     changes : adds, moves and removes images and classes
     thumbnails, model_file : of the images, of the workspace
+    first_look : the quick model that was trained before the present one
+    notes : labels that a person has checked
     incoming : unfinished files
     """
 
@@ -38,7 +42,7 @@ class Workspace:
         hidden = self.root / ".midfea"
         for folder in (self.root / "images", hidden):
             folder.mkdir(parents=True, exist_ok=True)
-        _check_links(self.root / "images", hidden)
+        _check_links(hidden, self.root / "images", self.root / "notes.json")
         self.features_folder, self.results_folder = hidden / "features", hidden / "results"
         self.training_lock = hidden / "training.lock"
         lock = WriteLock(hidden / "lock")
@@ -50,8 +54,10 @@ class Workspace:
         self.images = ImageIndex(self.root / "images")
         self.watch = FolderWatch(self.images, files, self.incoming, lock.threads)
         self.thumbnails = Thumbnails(hidden / "thumbnails", self.images, self.incoming)
-        self.changes = Changes(self.images, files, self.thumbnails, self.incoming, lock)
+        self.notes = Notes(self.root / "notes.json")
+        self.changes = Changes(self.images, files, self.thumbnails, self.incoming, self.notes, lock)
         self.model_file = ModelFile(self.root / "model.midfea", lock)
+        self.first_look = ModelFile(hidden / "first-look.midfea", lock)
         self.watch.refresh(closely=True)
 
     def sweep(self) -> None:
@@ -70,9 +76,9 @@ class Workspace:
             Incoming.sweep(self.incoming.folder.parent)  # of a training that was ended
 
 
-def _check_links(images: Path, hidden: Path) -> None:
+def _check_links(hidden: Path, *others: Path) -> None:
     """ValueError for a link where the workspace writes or removes: that would happen elsewhere."""
     inside = (Path(at, name) for at, *names in os.walk(hidden) for each in names for name in each)
-    for path in (images, hidden, *inside):
+    for path in (hidden, *others, *inside):
         if path.is_symlink():
             raise ValueError(f"{path} is a link, which could lead anywhere: remove it, and start again")

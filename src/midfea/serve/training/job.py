@@ -12,7 +12,8 @@ import secrets
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
@@ -20,87 +21,116 @@ from typing import NamedTuple
 import numpy as np
 from filelock import FileLock, Timeout
 
-from midfea.datasets.folder import Photo, expected_reading, read_photos
+from midfea.datasets.folder import expected_reading
 from midfea.estimators.classifier import MidFeaClassifier
 from midfea.estimators.plan import expected_curve, expected_steps
 from midfea.learning.curve import learning_curve
+from midfea.learning.network.settings import NetworkSettings
 from midfea.parallel import linear_algebra_threads
-from midfea.pictures.picture import Picture
 from midfea.progress import Plan, expect, reporting_to
 from midfea.progress.remaining import Remaining
 from midfea.report.page import milliseconds_per_image
 from midfea.serve.errors import Refused
-from midfea.serve.store.files import ID_DIGITS, file_id
 from midfea.serve.store.images import StoredImage, digest_of
-from midfea.serve.store.model_file import load_classifier
 from midfea.serve.store.workspace import Workspace
-from midfea.serve.training.features import KeptFeatures, forget_other_chains
-from midfea.serve.training.record import (
-    CHAIN_DIGITS,
-    TrainingRecord,
-    TrainingSettings,
-    forget_other_records,
-)
+from midfea.serve.training.features import KeptFeatures
+from midfea.serve.training.fitting import SEED, Fitted, check_classes, classifier, fit, fit_head
+from midfea.serve.training.phases import Comparison, TrainingSettings
+from midfea.serve.training.placing import Known, Trained, known_models, put_in_place, stay
+from midfea.serve.training.record import CHAIN_DIGITS, TrainingRecord
 
-SEED = 0
-MAX_GROWTH = 1.5  # times the images that filters and words were learned from: then they are learned anew
-N_TIMED_IMAGES = 16
 REPORT_SECONDS = 0.2  # between two reports of progress
-MAX_FEATURE_BYTES = 1_000_000_000  # of features that are kept only to show similar images
+MAX_GROWTH = 1.5  # times the images that filters and words were learned from: then they are learned anew
 
 
-class Fitted(NamedTuple):
-    """A trained classifier, the images it was trained on, and some of them as the model takes them."""
+class Phase(NamedTuple):
+    """One of the models of a training."""
 
-    model: MidFeaClassifier
-    images: list[StoredImage]
-    groups: list[str]  # equal for duplicates
-    samples: list[Picture]
-    n_learned_from: int  # images, when filters and words were learned
+    settings: TrainingSettings
+    previous: Known | None
+    plan: Plan  # the steps to come, with their seconds
 
 
-def train(workspace: Workspace, settings: TrainingSettings) -> str:
-    """Train on all images of a workspace and put the model in its place; returns the model's id."""
+def train(
+    workspace: Workspace,
+    settings: TrainingSettings,
+    send: Callable[..., None],
+    network: NetworkSettings | None = None,
+) -> None:
+    """Train on all images of a workspace, and put each model in its place as soon as it is there.
+
+    send : gets what the server is told: `phase`, the number of the one that begins; `trained`, the
+        number of one that has ended: its model is in its place
+    network : settings of fine-tuning; None: the usual ones
+    """
     try:
         with FileLock(workspace.training_lock, blocking=False):
-            return _train(workspace, settings)
+            _train(workspace, settings, send, network)
     except Timeout:
         raise Refused(
             "a training of this workspace is under way in another program: wait for its end"
         ) from None
 
 
-def check_classes(images: Sequence[StoredImage]) -> None:
-    """`Refused`, saying what is missing, if there are not two classes with images."""
-    n_classes = len({image.label for image in images})
-    if n_classes < 2:
-        has = "one class with images" if n_classes else "no images yet"
-        raise Refused(f"two classes with images are needed to train, and there is {has}: add some")
-
-
-def _train(workspace: Workspace, settings: TrainingSettings) -> str:
-    begun = time.perf_counter()
+def _train(
+    workspace: Workspace,
+    settings: TrainingSettings,
+    send: Callable[..., None],
+    network: NetworkSettings | None,
+) -> None:
     images = workspace.images.all()
     check_classes(images)
-    previous = _previous(workspace, settings, len(images))
-    chain = secrets.token_hex(CHAIN_DIGITS // 2) if previous is None else previous.chain
+    phases = [_phase(workspace, each, images, network) for each in settings.phases()]
+    expect(lambda: [step for phase in phases for step in phase.plan])
+    before: Trained | None = None
+    for number, phase in enumerate(phases):
+        if before is not None:  # labels may have been corrected meanwhile
+            workspace.watch.refresh(closely=True)
+        send(phase=number)
+        before = _train_phase(workspace, phase, before, network)
+        send(trained=number)
+
+
+def _phase(
+    workspace: Workspace,
+    settings: TrainingSettings,
+    images: Sequence[StoredImage],
+    network: NetworkSettings | None,
+) -> Phase:
+    model = classifier(settings, network)
+    previous = _previous(workspace, settings, model, len(images))
+    n_new = None
+    if previous is not None:
+        kept = KeptFeatures(workspace.features_folder, previous.record.chain)
+        n_new = sum(image.id not in kept.places for image in images)
+    return Phase(settings, previous, _plan(workspace, model, images, n_new))
+
+
+def _train_phase(
+    workspace: Workspace, phase: Phase, before: Trained | None, network: NetworkSettings | None
+) -> Trained:
+    """Train the model of a phase; the one of the phase before stays if this one is clearly worse."""
+    begun = time.perf_counter()
+    settings, previous = phase.settings, phase.previous
+    images = workspace.images.all()
+    chain = secrets.token_hex(CHAIN_DIGITS // 2) if previous is None else previous.record.chain
     features = KeptFeatures(workspace.features_folder, chain)
-    n_new = None if previous is None else sum(image.id not in features.places for image in images)
-    expect(lambda: _steps(workspace, settings, images, n_new))
+    fresh = classifier(settings, network)
     if previous is None:
-        fitted = _fit(workspace, settings, images, features)
+        fitted = fit(workspace, fresh, images, features)
     else:
-        fitted = _fit_head(workspace, settings, images, features, previous.n_learned_from)
+        n_learned_from = previous.record.n_learned_from
+        fitted = fit_head(workspace, fresh, images, features, previous.path, n_learned_from)
     model = fitted.model
     y = np.searchsorted(model.classes_, [image.label for image in fitted.images])
-    groups = np.unique(fitted.groups, return_inverse=True)[1]
-    kept, weights = model.training_features_, model.class_weights_
+    kept, groups, weights = model.training_features_, model.training_groups_, model.class_weights_
     curve = learning_curve(kept, y, model.head_.C, SEED, groups, class_weights=weights)
     record = TrainingRecord(
         name="model.midfea",
         trained=datetime.now().astimezone(),
         ids=tuple(image.id for image in fitted.images),
         n_left_out=len(images) - len(fitted.images),
+        series=str(fitted.series or ""),
         seconds=round(time.perf_counter() - begun, 1),
         ms_per_image=round(milliseconds_per_image(model, fitted.samples), 2),
         settings=settings,
@@ -109,116 +139,54 @@ def _train(workspace: Workspace, settings: TrainingSettings) -> str:
         digest=digest_of(images),
         curve=curve,
     )
-    return _put_in_place(workspace, model, record)
+    if before is not None and (comparison := _comparison(settings, fitted, before)) is not None:
+        record = replace(record, compared=comparison)
+        if comparison.is_clearly_worse:
+            return stay(workspace, before, comparison)
+    id = put_in_place(workspace, model, record, before)
+    labels = {image.id: image.label for image in fitted.images}
+    return Trained(record, id, labels, fitted.correct())
 
 
-def _steps(
-    workspace: Workspace, settings: TrainingSettings, images: Sequence[StoredImage], n_new: int | None
-) -> Plan:
-    """The steps to come, with their seconds."""
-    read = images if n_new is None else images[:n_new]
-    n_classes = len({image.label for image in images})
-    return [
-        *expected_reading([workspace.images.path(image) for image in read]),
-        *expected_steps(_classifier(settings), len(images), n_classes, n_new=n_new),
-        *expected_curve(len(images), n_classes),
-    ]
+def _comparison(settings: TrainingSettings, fitted: Fitted, before: Trained) -> Comparison | None:
+    """Of two phases; None if no image was in the validation of both with the same label."""
+    assert before.record.settings is not None
+    same = {image.id for image in fitted.images if before.labels.get(image.id) == image.label}
+    correct = {id: value for id, value in fitted.correct().items() if id in same}
+    other_preset = before.record.settings.preset
+    found = Comparison.of(settings.preset, correct, other_preset, before.correct)
+    return found if found.images else None
 
 
-def _classifier(settings: TrainingSettings) -> MidFeaClassifier:
-    model = MidFeaClassifier(
-        preset=settings.preset,
-        C="auto",
-        selectivity=settings.neurons or None,
-        random_state=SEED,
-        keep_features=True,
-    )
-    if settings.finetune:  # a preset may ask for it too
-        model.finetune = True
-    return model
-
-
-def _previous(workspace: Workspace, settings: TrainingSettings, n_images: int) -> TrainingRecord | None:
+def _previous(
+    workspace: Workspace, settings: TrainingSettings, model: MidFeaClassifier, n_images: int
+) -> Known | None:
     """The training whose filters and words are used again; None if they are to be learned.
 
     They are learned without labels: those of most of the images are as good as those of all. A network
     is trained from the images themselves: nothing is gained by keeping features.
     """
-    try:
-        record = TrainingRecord.read(workspace.results_folder, file_id(workspace.model_file.path))
-    except OSError:
+    if model.fine_tunes():
         return None
-    if record is None or record.settings is None or not record.chain:
-        return None
-    if _classifier(settings).fine_tunes():
-        return None
-    same = record.settings.preset == settings.preset
-    return record if same and n_images < MAX_GROWTH * record.n_learned_from else None
+    for known in known_models(workspace):
+        record = known.record
+        same = record.settings is not None and record.settings.preset == settings.preset
+        if same and record.chain and n_images < MAX_GROWTH * record.n_learned_from:
+            return known
+    return None
 
 
-def _fit(
-    workspace: Workspace, settings: TrainingSettings, images: list[StoredImage], features: KeptFeatures
-) -> Fitted:
-    """A new classifier; it learns filters and words too."""
-    model = _classifier(settings)
-    photos, used = _read(workspace, images, model)
-    check_classes(used)
-    pictures, groups = [photo.picture for photo in photos], _digests(photos)
-    model.fit(pictures, [image.label for image in used])
-    if model.network_ is None or model.training_features_.nbytes <= MAX_FEATURE_BYTES:
-        features.add([image.id for image in used], groups, model.training_features_)
-    return Fitted(model, used, groups, pictures[:N_TIMED_IMAGES], len(used))
-
-
-def _fit_head(
-    workspace: Workspace,
-    settings: TrainingSettings,
-    images: list[StoredImage],
-    features: KeptFeatures,
-    n_learned_from: int,
-) -> Fitted:
-    """The classifier of before with a new head; features of new images only."""
-    model, fresh = load_classifier(workspace.model_file.path), _classifier(settings)
-    names = ("C", "selectivity", "finetune", "keep_features")
-    model.set_params(**{name: getattr(fresh, name) for name in names})
-    new = [image for image in images if image.id not in features.places]
-    photos, used = _read(workspace, new, model)
-    if photos:
-        rows = model.features([photo.picture for photo in photos])
-        features.add([image.id for image in used], _digests(photos), rows)
-    images = [image for image in images if image.id in features.places]
-    check_classes(images)
-    groups = [features.places[image.id].pixels for image in images]
-    labels = [image.label for image in images]
-    model.fit_head(features.rows([image.id for image in images]), labels, groups)
-    timed = photos or _read(workspace, images[:N_TIMED_IMAGES], model)[0]
-    samples = [photo.picture for photo in timed[:N_TIMED_IMAGES]]
-    return Fitted(model, images, groups, samples, n_learned_from)
-
-
-def _digests(photos: Sequence[Photo]) -> list[str]:
-    return [photo.picture.digest().hex()[:ID_DIGITS] for photo in photos]
-
-
-def _read(
-    workspace: Workspace, images: list[StoredImage], model: MidFeaClassifier
-) -> tuple[list[Photo], list[StoredImage]]:
-    """The images that can be used: others were put there by hand, or are gone by now."""
-    by_path = {workspace.images.path(image): image for image in images}
-    photos, _ = read_photos(list(by_path), model.max_side, model.min_side)
-    return photos, [by_path[photo.path] for photo in photos]
-
-
-def _put_in_place(workspace: Workspace, model: MidFeaClassifier, record: TrainingRecord) -> str:
-    """One rename makes model and record current; before it, nothing has changed."""
-    path = workspace.incoming.new()
-    model.save(path)
-    id = file_id(path)
-    record.write(workspace.results_folder, id)
-    workspace.model_file.replace(path)
-    forget_other_records(workspace.results_folder, id)
-    forget_other_chains(workspace.features_folder, record.chain)
-    return id
+def _plan(
+    workspace: Workspace, model: MidFeaClassifier, images: Sequence[StoredImage], n_new: int | None
+) -> Plan:
+    """The steps of a phase, with their seconds."""
+    read = images if n_new is None else images[:n_new]
+    n_classes = len({image.label for image in images})
+    return [
+        *expected_reading([workspace.images.path(image) for image in read]),
+        *expected_steps(model, len(images), n_classes, n_new=n_new),
+        *expected_curve(len(images), n_classes),
+    ]
 
 
 def main() -> None:
@@ -242,8 +210,7 @@ def main() -> None:
     try:
         # Threads of linear algebra wait for each other whenever another program has one of the cores.
         with linear_algebra_threads(1), reporting_to(remaining.report, remaining.expect):
-            id = train(workspace, settings)
-        send(model=id)
+            train(workspace, settings, send)
     except (ValueError, OSError, ImportError, MemoryError) as error:
         send(error=" ".join(str(error).split()) or type(error).__name__)
         sys.exit(1)

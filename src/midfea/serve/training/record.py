@@ -10,13 +10,14 @@ import json
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import Field, TypeAdapter
 
 from midfea.files import replacing
 from midfea.learning.curve import LearningCurve
 from midfea.serve.store.files import ID_PATTERN, read_json
+from midfea.serve.training.phases import Comparison, TrainingSettings
 
 VERSION = 2
 CHAIN_DIGITS = 16
@@ -27,23 +28,16 @@ ChainName = Annotated[str, Field(pattern=f"^([0-9a-f]{{{CHAIN_DIGITS}}})?$")]
 
 
 @dataclass(frozen=True)
-class TrainingSettings:
-    """What the user chooses. `neurons`: of a neuron-selectivity layer, 0 for none."""
-
-    preset: Literal["fast", "best", "paper"] = "fast"
-    neurons: Annotated[int, Field(ge=0, le=1000)] = 0
-    finetune: bool = False
-
-
-@dataclass(frozen=True)
 class TrainingRecord:
     """How a model was trained. A model opened from a file has name and time only.
 
     ids : the images trained on, in the order of the model's `validation_`
     n_left_out : images that could not be read
+    series : the series of photos that validation kept together, in words
     chain : name of the filters and words, under which features are kept
     n_learned_from : images that filters and words were learned from
     digest : of all images and labels at the training
+    compared : the models of two phases, if both could be compared
     """
 
     name: str
@@ -51,6 +45,7 @@ class TrainingRecord:
     opened: bool = False
     ids: tuple[Id, ...] = ()
     n_left_out: int = 0
+    series: str = ""
     seconds: float | None = None
     ms_per_image: float | None = None
     settings: TrainingSettings | None = None
@@ -58,6 +53,7 @@ class TrainingRecord:
     n_learned_from: int = 0
     digest: str = ""
     curve: LearningCurve | None = None
+    compared: Comparison | None = None
 
     def write(self, folder: Path, model_id: str) -> None:
         """Keep the record for the model of this id."""
@@ -79,10 +75,11 @@ class TrainingRecord:
             return None
 
 
-def forget_other_records(folder: Path, model_id: str) -> None:
+def forget_other_records(folder: Path, model_ids: set[str]) -> None:
     """Remove the records of models that have been replaced."""
+    kept = {_file(folder, id) for id in model_ids}
     for path in folder.iterdir():
-        if path != _file(folder, model_id):
+        if path not in kept:
             path.unlink(missing_ok=True)
 
 

@@ -13,10 +13,10 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import IO, Any
 
-from midfea.serve.errors import Clash
+from midfea.serve.errors import Clash, Refused
 from midfea.serve.store.workspace import Workspace
-from midfea.serve.training.job import check_classes
-from midfea.serve.training.record import TrainingSettings
+from midfea.serve.training.fitting import check_classes
+from midfea.serve.training.phases import INSTALL_TORCH, TrainingSettings, has_torch
 
 NICENESS = 5
 PATIENCE_SECONDS = 3.0  # until a process that was asked to end is killed
@@ -24,14 +24,20 @@ PATIENCE_SECONDS = 3.0  # until a process that was asked to end is killed
 
 @dataclass
 class Progress:
-    """How far a training is."""
+    """How far a training is.
 
+    presets : of its phases; `phase` counts them, and `n_trained` of them have ended
+    """
+
+    presets: list[str]
     state: str  # running, done, failed or cancelled
     step: str
     fraction: float
     error: str | None
     seconds_left: float | None = None  # when it was reported
     reported: float = 0.0  # s, of the monotonic clock
+    phase: int = 0
+    n_trained: int = 0
 
     def json(self) -> dict[str, Any]:
         """As the page gets it."""
@@ -41,6 +47,9 @@ class Progress:
             "fraction": self.fraction,
             "seconds_left": self._seconds_left(),
             "error": self.error,
+            "presets": self.presets,
+            "phase": self.phase,
+            "trained": self.n_trained,
         }
 
     def _seconds_left(self) -> float | None:
@@ -66,10 +75,13 @@ class Trainer:
                 raise Clash("a training is under way: wait for its end, or cancel it")
             self.workspace.watch.refresh(closely=True)
             check_classes(self.workspace.images.all())
+            if settings.finetune and not has_torch():
+                raise Refused(f"fine-tuning needs PyTorch: {INSTALL_TORCH}")
             self.workspace.watch.save()
             errors = tempfile.TemporaryFile("w+", errors="replace")  # noqa: SIM115 - closed by _watch
             self._cancelled = False
-            self.progress = Progress("running", "Starting", 0.0, None)
+            presets = [str(each.preset) for each in settings.phases()]
+            self.progress = Progress(presets, "running", "Starting", 0.0, None)
             command = [sys.executable, "-P", "-m", "midfea.serve.training.job", str(self.workspace.root)]
             self._process = subprocess.Popen(
                 [*command, json.dumps(asdict(settings))],
@@ -86,7 +98,7 @@ class Trainer:
             return self.progress
 
     def cancel(self) -> Progress:
-        """End the training; the model does not change."""
+        """End the training; a phase that has not ended changes nothing."""
         with self._mutex:
             process, progress = self._process, self.progress
             if process is None or progress is None or progress.state != "running":
@@ -104,7 +116,6 @@ class Trainer:
 
     def _watch(self, process: subprocess.Popen[str], errors: IO[str], progress: Progress) -> None:
         assert process.stdout is not None
-        done = False
         with process, errors:
             for line in process.stdout:
                 try:
@@ -115,13 +126,15 @@ class Trainer:
                 if "step" in message:
                     progress.step, progress.fraction = message["step"], message["fraction"]
                     progress.seconds_left = message["seconds_left"]
-                done = done or "model" in message
+                progress.phase = message.get("phase", progress.phase)
+                if "trained" in message:
+                    self._load_model()  # before it is told: then the model shown is the new one
+                    progress.n_trained = message["trained"] + 1
                 progress.error = message.get("error", progress.error)
             process.wait()
             errors.seek(0)
             lines = [line.strip() for line in errors if line.strip()]
-        if done:
-            self._load_model()  # before it is called done: then the model shown is the new one
+        if progress.n_trained == len(progress.presets):
             progress.fraction, progress.step, progress.state = 1.0, "Done", "done"
         elif self._cancelled:
             progress.step, progress.state = "Cancelled", "cancelled"

@@ -112,8 +112,10 @@ export const api = {
    */
   upload: (name, files, signal) =>
     call("POST", "images", { query: { class: name }, form: formOf("files", files), signal }),
-  /** @param {string} id @param {string} to */
+  /** @param {string} id @param {string} to @returns {Promise<WorkspaceImage>} */
   move: (id, to) => call("PATCH", `images/${part(id)}`, { json: { class: to } }),
+  /** @param {string} id @param {string} name @param {boolean} checked @returns {Promise<WorkspaceImage>} */
+  label: (id, name, checked) => call("PATCH", `images/${part(id)}`, { json: { class: name, checked } }),
   /** @param {string} id */
   remove: (id) => call("DELETE", `images/${part(id)}`),
   /** @param {WorkspaceImage} image */

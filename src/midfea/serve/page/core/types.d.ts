@@ -10,6 +10,22 @@ export interface WorkspaceImage {
   confidence?: number;
 }
 
+export type ListedImage = Required<Pick<WorkspaceImage, "id" | "class" | "name" | "predicted" | "confidence">>;
+
+export interface Disagreements {
+  images: ListedImage[];
+  reason: string | null; // why there is no list
+  checked: number; // labels that would be listed, but a person has called them right
+}
+
+export interface Comparison {
+  preset: string;
+  correct: number;
+  other_preset: string;
+  other_correct: number;
+  images: number;
+}
+
 export interface ImagePage {
   total: number;
   images: WorkspaceImage[];
@@ -22,7 +38,7 @@ export interface Refusal {
 }
 
 export interface Accuracy {
-  value: number;
+  value: number | null;
   low: number;
   high: number;
   n: number;
@@ -38,11 +54,14 @@ export interface Model {
   classes: string[];
   images: number | null;
   left_out: number;
+  series: string;
   seconds: number | null;
   accuracy: Accuracy | null;
   ms_per_image: number | null;
   stale: boolean;
   preset: string;
+  fine_tuned: boolean;
+  compared: Comparison | null;
 }
 
 export interface Job {
@@ -51,6 +70,9 @@ export interface Job {
   fraction: number;
   seconds_left: number | null;
   error: string | null;
+  presets: string[]; // of the phases
+  phase: number;
+  trained: number; // phases that have ended
 }
 
 export interface State {
@@ -61,6 +83,8 @@ export interface State {
   model_error: string | null;
   model_loading: boolean;
   job: Job | null;
+  torch: boolean;
+  install_torch: string;
   workspace: string;
   limits: { file_bytes: number; request_bytes: number };
   image_endings: string[];
@@ -109,12 +133,14 @@ export interface ClassScores {
 export interface Inspection {
   classes: string[];
   confusion: number[][];
-  suspicious: Required<WorkspaceImage>[];
+  changed: number; // labels, since the training
+  gone: number; // images, since the training
+  disagreements: Disagreements;
   pairs: { class: string; predicted: string; images: number; share: number }[];
   per_class: ClassScores[];
   neurons: { means: number[][] } | null;
   curve: Curve | null;
-  parts: Record<"confusion" | "pairs" | "per_class" | "filters", string> & { curve?: string; neurons?: string }; // HTML
+  parts: Record<"confusion" | "pairs" | "per_class" | "decisions" | "filters", string> & { curve?: string; neurons?: string }; // HTML
 }
 
 /** An image to classify: a file of the user's, or an image of the workspace. */

@@ -15,6 +15,13 @@ export const listSource = (images) => ({
 });
 
 /**
+ * What to say after an undo that could not give back the file's name: another file has it now.
+ * @param {WorkspaceImage} before @param {WorkspaceImage} after
+ */
+export const nameTaken = (before, after) =>
+  after.name === before.name ? "" : `The name ${before.name} is taken: the file is now ${after.name}.`;
+
+/**
  * Open the image at `index` of a source.
  * @param {ImageSource} source
  * @param {number} index
@@ -88,15 +95,14 @@ export function openViewer(source, index, { note, classify } = {}) {
     await goTo(here?.id === changed.id && index < last ? index + 1 : Math.min(index, last));
   }
 
-  /** @param {string} text @param {() => Promise<any>} act */
-  function offerUndo(text, act) {
+  /** @param {string} text @param {WorkspaceImage} before @param {() => Promise<WorkspaceImage>} act */
+  function offerUndo(text, before, act) {
     setText(status, text);
     undo.hidden = false;
     undoLast = async () => {
       undo.hidden = true;
       try {
-        await act();
-        setText(status, "Undone.");
+        setText(status, `Undone. ${nameTaken(before, await act())}`);
         await Promise.all([store.refresh(), source.refresh()]);
         if (!image) await goTo(Math.min(index, source.count() - 1));
       } catch (error) {
@@ -111,7 +117,7 @@ export function openViewer(source, index, { note, classify } = {}) {
     chooseClass(`Which class is ${moved.name || "it"}?`, async (name) => {
       await api.move(moved.id, name);
       await goOn(moved);
-      offerUndo(`Moved to ${name}. `, () => api.move(moved.id, moved.class));
+      offerUndo(`Moved to ${name}. `, moved, () => api.move(moved.id, moved.class));
     }, { leaveOut: [moved.class] });
   }
 
@@ -122,7 +128,11 @@ export function openViewer(source, index, { note, classify } = {}) {
       const file = await api.file(removed);
       await api.remove(removed.id);
       await goOn(removed);
-      offerUndo(`Deleted ${removed.name || "the image"}. `, () => api.upload(removed.class, [file]));
+      offerUndo(`Deleted ${removed.name || "the image"}. `, removed, async () => {
+        const { accepted, refused } = await api.upload(removed.class, [file]);
+        if (refused.length) throw new Error(refused[0].error);
+        return accepted[0];
+      });
     } catch (error) {
       showMessage(message, error.message);
     }

@@ -1,13 +1,13 @@
-// The inspect screen: which classes are confused, which labels look wrong, what is in the model.
+// The inspect screen: which classes are confused, where the model disagrees, what is in the model.
 
 import { api } from "../core/api.js";
 import { byId, el, fromHtml, setText, showMessage } from "../core/dom.js";
 import { store } from "../core/store.js";
 import { confidence, count } from "../core/text.js";
+import { DisagreementReview, predictionNote } from "../parts/disagreements.js";
 import { openDialog } from "../parts/dialogs.js";
 import { ImageGrid } from "../parts/image_grid.js";
 import { openViewer } from "../parts/image_viewer.js";
-import { predictionNote, suspiciousLabels } from "../parts/suspicious_labels.js";
 
 /** @import { Inspection, WorkspaceImage } from "../core/types.js" */
 /** @typedef {{title: string, json: string, element: HTMLElement}} Part */
@@ -19,6 +19,7 @@ let parts = new Map(); // by title: only what differs is made again
 let classes = []; // of the confusion matrix that the screen shows
 /** @type {{classify: (image: WorkspaceImage) => void}} */
 let options = { classify: () => {} };
+const review = new DisagreementReview({ classify: (image) => options.classify(image) });
 
 /** @param {typeof options} given */
 export function startInspect(given) {
@@ -48,6 +49,7 @@ export async function updateInspect() {
       byId("inspect-parts").replaceChildren();
       parts = new Map();
       setText(byId("inspect-intro"), "");
+      showMessage(byId("inspect-changed"), "");
       showMessage(byId("inspect-message"), error.message, "hint");
     } else {
       present = "";
@@ -58,17 +60,19 @@ export async function updateInspect() {
 
 /** @param {Inspection} inspection */
 function show(inspection) {
-  const { confusion, suspicious, parts: html } = inspection;
+  const { confusion, disagreements, parts: html } = inspection;
   classes = inspection.classes;
-  const stale = store.state.model?.stale ? " Images have changed since: train again to see the new ones here." : "";
   const total = confusion.flat().reduce((sum, n) => sum + n, 0);
   setText(byId("inspect-intro"),
-    `Validation: each of ${count(total, "image")} was predicted by a model that was trained without it.${stale}`);
+    `Validation: each of ${count(total, "image")} was predicted by a model that was trained without it.`);
+  showMessage(byId("inspect-changed"), changesSince(inspection), "hint");
+  review.update(disagreements);
   const wanted = [
-    { title: "Labels that look wrong", from: suspicious, make: () => suspiciousLabels(suspicious, options) },
+    { title: "Where the model disagrees", from: "review", make: () => review.element },
     { title: "Confusion matrix", from: html.confusion },
     { title: "The most confused pairs", from: html.pairs, half: true },
     { title: "Recall and precision", from: html.per_class, half: true },
+    { title: "What can be decided", from: html.decisions },
     { title: "Would more images help?", from: html.curve, half: true },
     { title: "Filters", from: html.filters, half: true },
     { title: "Neurons by class", from: html.neurons },
@@ -87,6 +91,15 @@ function show(inspection) {
   if (elements.some((element, i) => place.children[i] !== element)) place.replaceChildren(...elements);
   // A cell drawn anew keeps the focus for people who work with the keyboard.
   if (focused && document.activeElement === document.body) place.querySelector(`[data-cell="${focused}"]`)?.focus();
+}
+
+/** What is not in the numbers, because it came after the training. @param {Inspection} inspection */
+function changesSince({ changed, gone }) {
+  const facts = [];
+  if (changed) facts.push(count(changed, "label has changed", "labels have changed"));
+  if (gone) facts.push(count(gone, "image is gone", "images are gone"));
+  if (facts.length) return `${facts.join(" and ")} since. The numbers here are those of the training: train again.`;
+  return store.state.model?.stale ? "Images have been added since: train again to see them here." : "";
 }
 
 /** The images behind a cell. @param {string} name @param {string} predicted */
