@@ -1,9 +1,11 @@
 """What colours do for the linear head: preset `fast` with them and without, on the same splits.
 
-    python benchmarks/colour.py --data DIR [--only bees textures] [--splits 2] [--json benchmarks/colour.json]
+    python benchmarks/colour.py --data DIR [--only bees textures] [--splits 2]
+        [--json benchmarks/colour.json]
 
-Half of each class is for training; of Caltech-101 30 images, and at most 20 others are for the test. "colour" is
-the weight that validation chose, "-" for none. Rows in the file are kept, but for those measured anew.
+Half of each class is for training; of Caltech-101 30 images, and at most 20 others are for the test.
+"weight" is what validation chose, "-" for no colours. Rows in the file are kept, but for those measured
+anew.
 """
 
 from __future__ import annotations
@@ -74,8 +76,8 @@ def measure(name: str, images: Any, y: Any, split: int, method: str) -> Row:
         "about": about([split]),
     }
     weight, title = row["weight"] or "-", f"{name} {split} {method}"
-    print(f"{title:24} {row['accuracy']:9} {row['mean per-class accuracy']:9} {weight:>7} {seconds:7.1f} s",
-          flush=True)  # fmt: skip
+    numbers = f"{row['accuracy']:9} {row['mean per-class accuracy']:9} {weight:>7}"
+    print(f"{title:24} {numbers} {seconds:7.1f} s", flush=True)
     return row
 
 
