@@ -288,7 +288,7 @@ def test_resizing_is_the_librarys(rounded):
         after = Size(g.constant(np.array([height])), g.constant(np.array([width])))
         weights = resizing(Size(source.side(1), source.side(2)), after, rounded)
         resized = g.scan(lambda image, weights=weights: [weights.apply(to_grey(image))], source)[0]
-        made = g.model(source, ("n", "h", "w", 3), resized, "resized", ("n", height, width), {})
+        made = g.model(source, ("n", "h", "w", 3), {"resized": (resized, ("n", height, width))}, {})
         run = run_by_onnxruntime(made)
         for before in ((90, 40), (40, 90), (400, 60), (64, 60), (13, 13), (height, 80)):
             image = rng.randint(256, size=before).astype(np.uint8)
