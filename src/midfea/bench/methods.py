@@ -13,6 +13,7 @@ from sklearn.model_selection import train_test_split
 from midfea import MidFeaClassifier
 from midfea.baselines import FeatureSVM
 from midfea.bench.common import timed
+from midfea.extras import why_not
 from midfea.progress import track
 from midfea.provenance import Row, make_row
 
@@ -31,8 +32,8 @@ def make_classifier(method: Any, seed: int, n_jobs: int | None) -> Classifier:
 
 
 def missing_for(method: str) -> str:
-    """What to type before a method can be used; empty if it can."""
-    return "pip install 'midfea[bench]'" if method == "sift" and not find_spec("cv2") else ""
+    """What is missing for a method, and the line to type; empty if it can be used."""
+    return why_not("bench") if method == "sift" and not find_spec("cv2") else ""
 
 
 def compare_methods(

@@ -25,6 +25,7 @@ from threadpoolctl import threadpool_limits
 from midfea import MidFea
 from midfea.baselines.local_features import SIFT_PATCH, require_cv2
 from midfea.bench.common import ROUNDS, Image, Inputs, Measured, interleaved, per_image, timed
+from midfea.extras import why_not
 from midfea.provenance import Row
 
 FEATURE = "midfea feature"
@@ -57,7 +58,7 @@ def measure(inputs: Inputs, rounds: int = ROUNDS) -> Measured:
     if find_spec("skimage"):
         methods["HOG (scikit-image)"] = partial(per_image, _hog, images)
     else:
-        missing.append("HOG is not measured: pip install 'midfea[bench]'")
+        missing.append(f"HOG is not measured: {why_not('bench')}")
     if find_spec("cv2"):
         for patch in SIFT_PATCHES:
             for where, step, n in (("step 6", 6, 5), ("every pixel", 1, 1)):
@@ -65,7 +66,7 @@ def measure(inputs: Inputs, rounds: int = ROUNDS) -> Measured:
                 name = f"SIFT, {where}, {patch}-pixel patches (OpenCV)"
                 methods[name] = partial(per_image, sift, images[:n])  # slow, and the same for all
     else:
-        missing.append("SIFT is not measured: pip install 'midfea[bench]'")
+        missing.append(f"SIFT is not measured: {why_not('bench')}")
     if inputs.kymatio is None:
         missing.append(KYMATIO_MISSING)
     with threadpool_limits(1), scattering(inputs.kymatio, images) as frontends:

@@ -9,12 +9,12 @@ from typing import Annotated
 import typer
 
 from midfea.cli.common import check_outputs, print_table, training_curve
-from midfea.cli.options import Jobs, Preset, PresetOption, Seed
+from midfea.cli.options import PRESETS_HELP, Jobs, Preset, Seed
 
 
 def demo(
     report: Annotated[Path, typer.Option(help="Where to write the report.")] = Path("report.html"),
-    preset: PresetOption = Preset.fast,
+    preset: Annotated[Preset, typer.Option(help=PRESETS_HELP)] = Preset.fast,
     seed: Seed = 0,
     jobs: Jobs = None,
 ) -> None:

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from midfea.extras import require
+
 
 def serve(
     model: Annotated[
@@ -33,10 +35,7 @@ def serve(
         midfea serve
         midfea serve pets.midfea --workspace pets
     """
-    try:
-        from midfea.serve.server import run
-    except ModuleNotFoundError as error:
-        if (error.name or "").split(".")[0] not in ("fastapi", "starlette", "uvicorn", "pydantic"):
-            raise
-        raise ImportError("the teach page needs more: pip install 'midfea[web]'") from None
+    require("web", "the teach page")
+    from midfea.serve.server import run
+
     run(workspace, host, port, model, token)

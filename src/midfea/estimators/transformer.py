@@ -44,8 +44,8 @@ class MidFea(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MidFeaBase):
     n_components : dimensions after the projection; fewer if there are not so many before it.
     n_samples : descriptors from which the codebook is learned; patches, up to 50,000, for the filters.
     max_side : larger images are reduced so that their longer side has so many pixels (None: never).
-    engine : "auto", "cpu", "torch" (for GPUs; pip install "midfea[torch]") or "reference" (plain
-        NumPy); same results up to rounding.
+    engine : "auto", "cpu", "torch" (for GPUs; extra `torch`) or "reference" (plain NumPy); same results
+        up to rounding.
     device : where the torch engine works, such as "cuda:1"; None means CUDA if there is a device.
     precision : "exact", or "fast" for the torch engine on CUDA: VQ may take a word that is farther by
         a rounding error of float16, see `midfea.engines.torch.fused`.

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from midfea import __version__, checksum
-from midfea.export import MissingExtra
+from midfea.extras import require
 from midfea.files import open_regular
 from midfea.model_file.schema import ModelFileError, Number, read_classes, written_classes
 from midfea.parallel import in_parallel
@@ -171,11 +171,10 @@ def _content(path: str | os.PathLike[str]) -> bytes:
 
 def _open(content: bytes) -> tuple[onnxruntime.InferenceSession, Description]:
     """A session and what the file says of itself; ModelFileError if it is not a classifier of ours."""
-    try:
-        import onnx
-        import onnxruntime
-    except ImportError:
-        raise MissingExtra("onnx and onnxruntime") from None
+    require("onnx", "an ONNX file")
+    import onnx
+    import onnxruntime
+
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1  # images go side by side instead
     options.log_severity_level = 4  # errors come as exceptions

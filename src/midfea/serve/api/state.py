@@ -7,6 +7,8 @@ from typing import Any
 from fastapi import APIRouter
 from fastapi.responses import JSONResponse
 
+from midfea.estimators.presets import NO_NETWORK
+from midfea.extras import why_not
 from midfea.pictures import formats
 from midfea.pictures.limits import ImageLimits
 from midfea.serve.api import teach, transfer
@@ -62,6 +64,7 @@ def _state(services: Services) -> Json:
         "limits": LIMITS,
         "image_endings": sorted(formats.ENDINGS),
         "threshold": UNSURE_BELOW,
+        "missing": {extra: reason for extra in ("torch", "onnx") if (reason := why_not(extra))},
     }
 
 
@@ -82,6 +85,7 @@ def _model_json(loaded: LoadedModel, digest: str) -> Json:
         "preset": settings.preset if settings else loaded.model.preset,
         "neurons": settings.neurons if settings else 0,
         "finetune": settings.finetune if settings else False,
+        "note": NO_NETWORK if loaded.model.lacks_network else "",
     }
 
 

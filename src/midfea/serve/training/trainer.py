@@ -13,7 +13,8 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import IO, Any
 
-from midfea.serve.errors import Clash
+from midfea.extras import why_not
+from midfea.serve.errors import Clash, Refused
 from midfea.serve.store.workspace import Workspace
 from midfea.serve.training.job import check_classes
 from midfea.serve.training.record import TrainingSettings
@@ -67,6 +68,8 @@ class Trainer:
         with self._mutex:
             if self.progress is not None and self.progress.state == "running":
                 raise Clash("a training is under way: wait for its end, or cancel it")
+            if settings.finetune and (reason := why_not("torch")):
+                raise Refused(f"fine-tuning cannot be done here: {reason}")
             self.workspace.watch.refresh(closely=True)
             check_classes(self.workspace.images.all())
             self.workspace.watch.save()

@@ -43,6 +43,7 @@ export interface Model {
   ms_per_image: number | null;
   stale: boolean;
   preset: string;
+  note: string; // what it was trained without
 }
 
 export interface Job {
@@ -65,6 +66,7 @@ export interface State {
   limits: { file_bytes: number; request_bytes: number };
   image_endings: string[];
   threshold: number;
+  missing: { torch?: string; onnx?: string }; // extras that are not installed, each with what to type
 }
 
 export interface Prediction {

@@ -30,7 +30,7 @@ async function train(event) {
   const settings = {
     preset: byId("preset").value,
     neurons: byId("neurons").valueAsNumber || 0,
-    finetune: byId("finetune").checked,
+    finetune: byId("finetune").checked && !byId("finetune").disabled,
   };
   localStorage.setItem(SETTINGS_KEY, JSON.stringify(settings));
   showMessage(byId("train-message"), "");
@@ -65,6 +65,8 @@ function update() {
     present = wanted;
     byId("result").replaceChildren(...result(state));
   }
+  byId("finetune").disabled = Boolean(state.missing.torch);
+  setText(byId("missing-torch"), state.missing.torch ? `${NO_TORCH} ${state.missing.torch}` : "");
   byId("job").hidden = !store.training;
   byId("train").disabled = store.training || uploads.busy;
   setText(byId("train"), uploads.busy ? "Wait for the images …" : model ? "Train again" : "Train");
@@ -96,6 +98,7 @@ function showEnd(job, watched) {
 
 const BEGIN = "Teach it by examples: classes, images, Train. The images never leave this machine.";
 const PRESS = "Press Train when two classes or more have images. Ten images of each are a start, fifty are better.";
+const NO_TORCH = "No network can be trained here, so best is less accurate than it could be.";
 const MEANWHILE = "You can go on meanwhile: images that you add now are for the next training.";
 
 /** What is known of the model, as elements. @param {State} state */
@@ -133,6 +136,7 @@ function modelFacts(model) {
   if (model.ms_per_image) facts.push(`${model.ms_per_image.toFixed(1)} ms an image`);
   if (model.left_out) facts.push(`${count(model.left_out, "image")} left out, too small or damaged`);
   parts.push(el("p", { class: "key" }, facts.join(" · ")));
+  if (model.note) parts.push(el("p", { class: "message hint" }, `${model.note}.`));
   if (model.stale) {
     parts.push(el("p", { class: "message hint" }, "Images have changed since. Train again to learn from them."));
   }
