@@ -564,3 +564,17 @@ def test_screenshots(visit, tmp_path):
         page.locator(".matrix button.wrong").first.click()
         page.locator("dialog .tile img").first.wait_for()
         photograph(page, target / "serve-images-of-a-cell.png")
+
+
+def test_what_is_not_installed_is_not_offered(visit, tmp_path, without):
+    without("torch", "onnx")
+    with Server(tmp_path / "workspace", Path(__file__).parent / "data/fast-v2.midfea") as server:
+        user = visit(server.address)
+        page = user.page
+        page.wait_for_selector("#missing-torch:has-text('PyTorch is not installed: ')")
+        page.click("summary:has-text('More settings')")
+        assert page.is_disabled("#finetune")
+        user.go("take-away")
+        page.wait_for_selector("li:has-text('onnx is not installed: ')")
+        assert page.is_disabled("[aria-label='Download: ONNX file']")
+        assert page.is_enabled("[aria-label='Download: Model']")

@@ -66,7 +66,7 @@ export interface State {
   limits: { file_bytes: number; request_bytes: number };
   image_endings: string[];
   threshold: number;
-  missing: { torch?: string; onnx?: string }; // extras that are not installed, each with what to type
+  missing: Record<string, string>; // extras that are not installed, each with what to type
 }
 
 export interface Prediction {
