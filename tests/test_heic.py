@@ -1,6 +1,8 @@
 """HEIC, the format of phones: read where pillow-heif is installed, else named with the line to type."""
 
 import io
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -64,6 +66,16 @@ def test_a_turned_camera_and_transparency(tmp_path, colours):
     clear = np.zeros((40, 60, 4), np.uint8)  # black, and not to be seen
     (tmp_path / "b.heic").write_bytes(heic(clear))
     assert (read_image(tmp_path / "b.heic") > 250).all()
+
+
+def test_the_decoder_is_not_loaded_into_this_process(tmp_path, content):
+    (tmp_path / "a.heic").write_bytes(content)
+    code = (
+        "import sys; from midfea.pictures.reading import read_image; read_image(sys.argv[1]); "
+        "print('pillow_heif' in sys.modules)"
+    )
+    command = [sys.executable, "-c", code, tmp_path / "a.heic"]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "False\n"
 
 
 def test_damaged_files_are_refused_in_one_line(tmp_path, content):

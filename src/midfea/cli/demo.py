@@ -21,7 +21,8 @@ def demo(
     """Train on the built-in set of drawn surface defects, print the result, write a report.
 
     The images are synthetic: six kinds of defect on metal under strongly
-    changing light. Half of them train, the other half test.
+    changing light. Half of them train, the other half test. With preset fast
+    that is a first look within seconds; best takes minutes.
 
     Example: midfea demo --report demo.html
     """
@@ -61,6 +62,8 @@ def demo(
     print_table(("method", "accuracy", "ms per image"), rows)
     print(f"Learned in {fitted - started:.0f} s.")
     print(f"Accuracy on new images: {interval}")
+    if preset is Preset.fast:
+        print("A first look, with preset fast: midfea train uses best where PyTorch is installed.")
     gallery = Gallery(
         images=test_images,
         thumbnails=[thumbnail(image) for image in test_images],
