@@ -121,6 +121,7 @@ function modelFacts(model) {
   if (accuracy) {
     parts.push(fromHtml(accuracy.drawing), el("p", { class: "key" }, `${accuracy.how[0].toUpperCase()}${accuracy.how.slice(1)}.`));
   }
+  if (model.note) parts.push(el("p", { class: "message hint" }, `${model.note}.`));
   if (opened) {
     const meaning = accuracy ? "The accuracy is that of its own training." : "Its accuracy is not in the file.";
     parts.push(el("p", {}, `This model came from a file and knows ${classes}: ${shortList(model.classes)}. `
@@ -136,7 +137,6 @@ function modelFacts(model) {
   if (model.ms_per_image) facts.push(`${model.ms_per_image.toFixed(1)} ms an image`);
   if (model.left_out) facts.push(`${count(model.left_out, "image")} left out, too small or damaged`);
   parts.push(el("p", { class: "key" }, facts.join(" · ")));
-  if (model.note) parts.push(el("p", { class: "message hint" }, `${model.note}.`));
   if (model.stale) {
     parts.push(el("p", { class: "message hint" }, "Images have changed since. Train again to learn from them."));
   }
