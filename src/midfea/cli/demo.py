@@ -53,12 +53,11 @@ def demo(
         model.fit(images, y)
         fitted = time.perf_counter()
         probabilities = model.predict_proba(test_images)
-        seconds = time.perf_counter() - fitted
+        per_image = (time.perf_counter() - fitted) / len(test_images)
     predictions = Predictions.of_test_set(test_labels, probabilities, model.classes_)
     interval = wilson(int(predictions.correct.sum()), len(test_images))
-    speed = f"{1000 * seconds / len(test_images):.1f}"
     rows = [("raw pixels + linear SVM", f"{raw:.1%}", "-")]
-    rows += [(f"midfea ({preset.value})", f"{interval.accuracy:.1%}", speed)]
+    rows += [(f"midfea ({preset.value})", f"{interval.accuracy:.1%}", f"{1000 * per_image:.1f}")]
     print_table(("method", "accuracy", "ms per image"), rows)
     print(f"Learned in {fitted - started:.0f} s.")
     print(f"Accuracy on new images: {interval}")
