@@ -36,9 +36,14 @@ def photos(tmp_path_factory):
     return root
 
 
+def train(*arguments):
+    """With the quick preset: the usual one also trains a network."""
+    return midfea("train", *arguments, "--preset", "fast")
+
+
 @pytest.fixture(scope="module")
 def model(photos):
-    result = midfea("train", photos / "train", "-o", photos / "model.midfea")
+    result = train(photos / "train", "-o", photos / "model.midfea")
     assert result.returncode == 0, result.stderr
     promised = re.search(
         r"Accuracy on new images: ([\d.]+)% \(95 % interval ([\d.]+) to ([\d.]+) %\)", result.stdout
@@ -194,7 +199,7 @@ def test_a_class_that_must_not_be_missed_is_the_answer_from_its_threshold_on(pho
 
 def test_report_of_train(photos, tmp_path):
     report = tmp_path / "report.html"
-    result = midfea("train", photos / "train", "-o", tmp_path / "m.midfea", "--report", report)
+    result = train(photos / "train", "-o", tmp_path / "m.midfea", "--report", report)
     assert result.returncode == 0, result.stderr
     page = report.read_text()
     for part in ("confusion", "mistakes", "curve", "filters", "stages", "how"):
@@ -249,7 +254,7 @@ def test_warnings_about_the_images(photos, tmp_path):
     shutil.copy(scale[0], folder / "scale" / "zz copy.png")
     with Image.open(pits[0]) as image:  # other bytes, the same pixels
         image.save(folder / "scale" / "zz other.png", compress_level=0)
-    result = midfea("train", folder, "-o", tmp_path / "m.midfea")
+    result = train(folder, "-o", tmp_path / "m.midfea")
     assert result.returncode == 0, result.stderr
     n_scale = len(scale) + 2
     mean, accuracy = (result.stdout.index(what) for what in ("Mean recall", "Accuracy on new images"))
@@ -328,7 +333,7 @@ def test_shell_completion():
 
 def test_same_seed_same_model(photos, model):
     again = photos / "again.midfea"
-    midfea("train", photos / "train", "-o", again, "--jobs", 1)
+    train(photos / "train", "-o", again, "--jobs", 1)
     mine, theirs = load_file(again), load_file(model)
     assert mine.keys() == theirs.keys()
     for name, array in mine.items():
@@ -379,7 +384,7 @@ def test_bad_files_among_good_ones_are_named_skipped_and_counted(tmp_path, photo
     Image.fromarray(deep).save(folder / "pits" / "deep.png")
     image.convert("RGBA").save(folder / "pits" / "rgba.png")
     image.convert("P").save(folder / "pits" / "palette.png")
-    result = midfea("train", folder, "-o", tmp_path / "m.midfea")
+    result = train(folder, "-o", tmp_path / "m.midfea")
     assert result.returncode == 0
     count = len(list(folder.rglob("*.*"))) - 1
     assert f"skipped 4 of {count} files" in result.stderr
@@ -451,7 +456,7 @@ with reporting_to(report):
 )
 def test_interrupting_a_step_leaves_no_half_file(photos, tmp_path, step):
     result = subprocess.run(
-        [sys.executable, "-c", INTERRUPTED, "train", str(photos / "train"),
+        [sys.executable, "-c", INTERRUPTED, "train", str(photos / "train"), "--preset", "fast",
          "-o", str(tmp_path / "m.midfea"), "--report", str(tmp_path / "r.html")],
         capture_output=True,
         text=True,
