@@ -1,6 +1,7 @@
 """The command as a user runs it, in a process of its own."""
 
 import os
+import re
 import subprocess
 import sys
 
@@ -16,6 +17,11 @@ def midfea(*arguments, cwd=None, **environment):
     )
     assert "Traceback" not in result.stderr
     return result
+
+
+def without_progress(stderr):
+    """Without the lines that long work writes where there is no terminal."""
+    return re.sub(r"^midfea: [^\n]*, \d+ %[^\n]*\n", "", stderr, flags=re.MULTILINE)
 
 
 def fails_in_one_line(result, *words):

@@ -12,6 +12,17 @@ import pytest
 
 from midfea.datasets import load_surfaces
 
+HIDING = """
+import sys
+
+class Hiding:
+    def find_spec(self, name, *_):
+        if name.partition(".")[0] in {modules}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+
+sys.meta_path.insert(0, Hiding())
+"""
+
 
 @pytest.fixture(scope="session")
 def surfaces():
@@ -59,3 +70,16 @@ def small_disk(tmp_path):
         pytest.skip("no file system can be mounted here")
     yield folder
     subprocess.run(["umount", folder], check=True)
+
+
+@pytest.fixture
+def without(tmp_path_factory, monkeypatch):
+    """Packages that processes started from here on do not find, as if they were not installed."""
+
+    def hide(*modules):
+        folder = tmp_path_factory.mktemp("site")
+        (folder / "sitecustomize.py").write_text(HIDING.format(modules=modules))
+        path = os.pathsep.join(filter(None, (str(folder), os.environ.get("PYTHONPATH"))))
+        monkeypatch.setenv("PYTHONPATH", path)
+
+    return hide

@@ -121,24 +121,6 @@ class Server:
         return found
 
 
-NO_TORCH = """
-import sys
-class NoTorch:
-    def find_spec(self, name, *_):
-        if name.partition(".")[0] == "torch":
-            raise ModuleNotFoundError("No module named 'torch'", name="torch")
-sys.meta_path.insert(0, NoTorch())
-"""
-
-
-def without_torch(folder, monkeypatch):
-    """Processes that are started from now on find no PyTorch."""
-    (folder / "none").mkdir()
-    (folder / "none" / "sitecustomize.py").write_text(NO_TORCH)
-    paths = [str(folder / "none"), *filter(None, [os.environ.get("PYTHONPATH")])]
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(paths))
-
-
 def png(pixels):
     file = io.BytesIO()
     Image.fromarray(pixels).save(file, "PNG")

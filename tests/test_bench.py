@@ -15,6 +15,7 @@ from midfea.bench.common import Inputs, square_images
 from midfea.bench.growth import plot_growth
 from midfea.bench.peers import check_kymatio, scattering
 from midfea.cli import app
+from midfea.extras import install_line
 
 
 @pytest.fixture(scope="module")
@@ -76,11 +77,13 @@ def test_peers(model, tmp_path, monkeypatch):
 
 
 def test_peers_that_are_missing_are_named(model, monkeypatch):
-    monkeypatch.setattr("midfea.bench.peers.find_spec", lambda name: None)
+    for module in ("cv2", "skimage"):
+        monkeypatch.setitem(sys.modules, module, None)
     monkeypatch.setattr(MidFea, "fit", lambda self, images: model)  # not the paper's 1000 words
     rows, _, missing = peers.measure(Inputs(None, 64, 2), rounds=1)
     assert {row["method"].split(",")[0] for row in rows} == {"midfea feature"}
-    assert sum("pip install 'midfea[bench]'" in line for line in missing) == 2
+    reason = f"scikit-image and OpenCV are not installed: {install_line('bench')}"
+    assert missing[:2] == [f"HOG is not measured: {reason}", f"SIFT is not measured: {reason}"]
 
 
 def test_an_interpreter_without_kymatio_is_refused_in_one_line(images):

@@ -196,3 +196,15 @@ def test_words_that_may_be_tried_can_be_learned(n, side):
 def test_words_are_a_number_or_auto(n_words):
     with pytest.raises(ValueError, match="n_words must be an integer from 1 to"):
         MidFea(n_words=n_words).fit(crosses(7, 3)[0])
+
+
+def test_auto_takes_fewer_words_from_a_few_small_images():
+    """There are 13 x 13 descriptors in each."""
+    images = np.random.RandomState(0).randint(256, size=(10, 32, 32)).astype(np.uint8)
+    y = np.arange(10) % 2
+    settings = MidFeaClassifier(preset="best").chain_settings()
+    tried = trials(list(images), y)
+    assert tried.possible_words(settings, 1690) == 1690
+    assert tried.possible_words(settings, 1691) == 422
+    model = MidFeaClassifier(preset="best", finetune=False, random_state=0).fit(images, y)
+    assert len(model.codebook_) == 422

@@ -10,6 +10,7 @@ from midfea import MidFea, MidFeaClassifier, MidFeaRegressor, NeuronSelectivity,
 from midfea.learning.colour import MIN_BANDWIDTH, N_CELLS, learn_colour_words, points_of
 from midfea.pictures.images import Images
 from midfea.pictures.picture import make_picture
+from midfea.report.about import uses_colour
 from small import SMALL, SMALL_FAST
 from test_explain import adds_up
 
@@ -211,6 +212,7 @@ def test_saved_and_loaded(few, coloured, tmp_path):
     again = midfea.load(tmp_path / "m.midfea")
     np.testing.assert_array_equal(again.predict_proba(images), coloured.predict_proba(images))
     assert again.colour == again.settings_["colour"] == 0.5
+    assert uses_colour(again)
 
 
 def test_onnx_gives_the_same(few, coloured):

@@ -18,6 +18,7 @@ DISTRIBUTIONS = {
     "PIL": "pillow",
     "cv2": "opencv-python-headless",
     "pydantic": "fastapi",
+    "pillow_heif": "pillow-heif",
     "python_multipart": "python-multipart",
     "skimage": "scikit-image",
     "sklearn": "scikit-learn",

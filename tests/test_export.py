@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import re
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +16,7 @@ from command import fails_in_one_line, midfea
 from midfea import MidFeaClassifier, MidFeaRegressor, checksum, stages
 from midfea.datasets import load_surfaces
 from midfea.engines import Projection
+from midfea.extras import MissingExtra, install_line
 from midfea.learning.head import fit_linear_head
 from midfea.learning.network.model import PIXELS
 from midfea.learning.ns_layer import NSLayer
@@ -30,7 +32,7 @@ from ties import exact_descriptors, tied_words
 onnx = pytest.importorskip("onnx")
 onnxruntime = pytest.importorskip("onnxruntime")
 
-from midfea.export import MissingExtra, to_onnx, write_onnx  # noqa: E402
+from midfea.export import to_onnx, write_onnx  # noqa: E402
 from midfea.export.graph import Graph, Value  # noqa: E402
 from midfea.export.model import build  # noqa: E402
 from midfea.export.pixels import Size, resizing, to_grey  # noqa: E402
@@ -288,7 +290,7 @@ def test_resizing_is_the_librarys(rounded):
         after = Size(g.constant(np.array([height])), g.constant(np.array([width])))
         weights = resizing(Size(source.side(1), source.side(2)), after, rounded)
         resized = g.scan(lambda image, weights=weights: [weights.apply(to_grey(image))], source)[0]
-        made = g.model(source, ("n", "h", "w", 3), resized, "resized", ("n", height, width), {})
+        made = g.model(source, ("n", "h", "w", 3), {"resized": (resized, ("n", height, width))}, {})
         run = run_by_onnxruntime(made)
         for before in ((90, 40), (40, 90), (400, 60), (64, 60), (13, 13), (height, 80)):
             image = rng.randint(256, size=before).astype(np.uint8)
@@ -436,9 +438,10 @@ def test_without_the_extra_it_says_what_to_install(exported, monkeypatch):
         to_onnx("model")
     monkeypatch.setitem(sys.modules, "onnx", None)
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
-    with pytest.raises(MissingExtra, match=r'pip install "midfea\[onnx\]"'):
+    message = f"an ONNX file needs onnx and onnxruntime: {install_line('onnx')}"
+    with pytest.raises(MissingExtra, match=f"^{re.escape(message)}$"):
         to_onnx(exported[0])
-    with pytest.raises(MissingExtra, match=r'pip install "midfea\[onnx\]"'):
+    with pytest.raises(MissingExtra, match=f"^{re.escape(message)}$"):
         OnnxClassifier(exported[1] / "model.onnx")
 
 

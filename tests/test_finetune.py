@@ -8,10 +8,11 @@ import pytest
 from PIL import Image
 
 import midfea
-from midfea import MidFeaClassifier
+from midfea import MidFeaClassifier, load
 from midfea.datasets import load_surfaces
 from midfea.engines import get_engine
 from midfea.engines.cpu import gradients, kernels
+from midfea.extras import MissingExtra
 from midfea.learning.network.head import SINGLE_IMAGE_WEIGHT, joint_weights
 from midfea.learning.network.model import pooled
 from midfea.learning.network.settings import NetworkSettings
@@ -197,15 +198,18 @@ def no_torch(monkeypatch):
 
 
 def test_without_torch_it_says_what_to_install(surfaces, no_torch):
-    with pytest.raises(ImportError, match=r"pip install .midfea\[torch\]"):
+    with pytest.raises(MissingExtra, match=r"^fine-tuning needs PyTorch: "):
         fit(surfaces)
 
 
-def test_best_goes_without_torch_and_says_so(surfaces, no_torch):
+def test_best_goes_without_torch_and_says_so(surfaces, no_torch, tmp_path):
     model = MidFeaClassifier(preset="best", n_words=30, random_state=0)
-    with pytest.warns(UserWarning, match=r"no fine-tuning.*pip install .midfea\[torch\]"):
+    with pytest.warns(UserWarning, match="no fine-tuning.*PyTorch: .*pip install "):
         model.fit(surfaces.images, surfaces.target)
     assert model.network_ is None
+    assert model.lacks_network
+    model.save(tmp_path / "m.midfea")
+    assert load(tmp_path / "m.midfea").lacks_network
     with pytest.raises(ValueError, match='finetune is True, False or "auto"'):
         model.set_params(finetune="always").fit(surfaces.images, surfaces.target)
 
@@ -214,6 +218,7 @@ def test_best_is_fine_tuned_where_torch_is(surfaces):
     pytest.importorskip("torch")
     model = MidFeaClassifier(preset="best", n_words=30, random_state=0, network=FEW_STEPS)
     assert model.fit(surfaces.images, surfaces.target).network_ is not None
+    assert not model.lacks_network
 
 
 @pytest.mark.parametrize("gain", [1e6, -1e6])

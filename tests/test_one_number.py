@@ -62,7 +62,7 @@ def test_everyone_says_that_there_are_too_few_images(photos, server, tmp_path):
 
 def test_everyone_says_the_same(photos, server, tmp_path):
     model_file, report = tmp_path / "model.midfea", tmp_path / "report.html"
-    printed = run("train", photos, "-o", model_file, "--report", report).stdout
+    printed = run("train", photos, "-o", model_file, "--preset", "fast", "--report", report).stdout
     validation = midfea.load(model_file).validation_
     said = str(validation.interval)
     assert f"Accuracy on new images: {said}" in printed

@@ -14,12 +14,13 @@ import midfea
 from midfea import MidFea, stages
 from midfea.datasets import load_surfaces
 from midfea.engines import Chain, get_engine
+from midfea.extras import install_line
 from midfea.pictures import resize as pictures_resize
 from midfea.pictures.resize import scaled_shape
 
 from test_engines import CHAINS, PLAIN, assert_same_words, make_chain  # isort: skip
 
-torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip install midfea[torch]")
+torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
 from midfea.engines.torch import plain  # noqa: E402
 from midfea.engines.torch.device import Device  # noqa: E402
@@ -358,4 +359,4 @@ def test_missing_torch_is_said():
         "except ImportError as error: print(error)"
     )
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert said.stdout.strip() == 'engine="torch" needs PyTorch: pip install "midfea[torch]"'
+    assert said.stdout.strip() == f'engine="torch" needs PyTorch: {install_line("torch")}'

@@ -15,6 +15,7 @@ import midfea
 from midfea import MidFeaClassifier, MidFeaRegressor, NeuronSelectivity, stages
 from midfea.arrays import to_numpy
 from midfea.engines import get_engine
+from midfea.extras import install_line
 from midfea.learning import svm as linear_svm
 from midfea.learning.folds import make_folds
 from midfea.learning.head import validation_scores
@@ -33,7 +34,7 @@ from midfea.learning.selectivity.objective import (
 from midfea.learning.selectivity.start import make_start
 from small import SMALL_FAST as SMALL
 
-torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip install midfea[torch]")
+torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
 DEVICES = ["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"]
 
@@ -276,5 +277,5 @@ def test_torch_is_needed_for_nothing_else():
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert said.stdout.splitlines() == [
         "False",
-        'engine="torch" needs PyTorch: pip install "midfea[torch]"',
+        f'engine="torch" needs PyTorch: {install_line("torch")}',
     ]

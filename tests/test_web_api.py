@@ -27,7 +27,7 @@ from midfea.serve.store.workspace import Workspace
 from midfea.serve.training.job import train
 from midfea.serve.training.phases import Comparison, TrainingSettings
 from midfea.serve.training.placing import Trained, known_models, stay
-from serving import STRIPES, Server, id_of, noise, png, stripes, teach_and_kill, without_torch
+from serving import STRIPES, Server, id_of, noise, png, stripes, teach_and_kill
 from small import FEW_STEPS, SMALL
 
 KINDS = ("scratch", "pits", "crack")
@@ -532,14 +532,14 @@ def test_two_phases_leave_the_better_model_and_keep_the_first_look_for_the_next_
     workspace.close()
 
 
-def test_without_torch_there_is_one_phase_and_fine_tuning_is_refused(tmp_path, monkeypatch):
-    without_torch(tmp_path, monkeypatch)
+def test_without_torch_there_is_one_phase_and_fine_tuning_is_refused(tmp_path, without):
+    without("torch")
     with Server(tmp_path / "work") as running:
         for seed, label in ((1, "a"), (2, "b")):
             running.upload(label, ("1.png", noise(seed)))
-        assert running.state()["torch"] is False
+        assert "PyTorch is not installed" in running.state()["missing"]["torch"]
         answer = running.client.post("/api/train", json={"preset": "best", "finetune": True})
-        refused(answer, 422, "fine-tuning needs PyTorch: pip install 'midfea[torch]'")
+        refused(answer, 422, "fine-tuning cannot be done here: PyTorch is not installed: ")
         assert running.client.post("/api/train", json={}).json()["presets"] == ["fast"]
         assert running.client.delete("/api/train").status_code == 200
 

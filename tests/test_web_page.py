@@ -17,7 +17,7 @@ from PIL import Image
 
 from midfea import load
 from midfea.datasets import load_surfaces
-from serving import STRIPES, Server, stripes, without_torch
+from serving import STRIPES, Server, stripes
 
 SCREENS = ("teach", "classify", "inspect", "take-away")
 TRAINED = 60_000  # milliseconds that a training may take
@@ -478,14 +478,14 @@ def test_a_weak_model_has_no_list_and_the_page_says_why(visit, taught):
     assert not user.page.get_by_role("button", name="Label is right").is_visible()
 
 
-def test_the_page_says_what_is_missing_without_torch(visit, tmp_path, monkeypatch):
-    without_torch(tmp_path, monkeypatch)
+def test_the_page_says_what_is_missing_without_torch(visit, tmp_path, without):
+    without("torch")
     with Server(tmp_path / "work") as server:
         user = visit(server.address)
-        hint = user.page.locator("#no-torch")
+        hint = user.page.locator("#missing-torch")
         hint.get_by_text("PyTorch is not installed").wait_for()
         assert "70.0%" in hint.inner_text() and "79.5%" in hint.inner_text()
-        assert "pip install 'midfea[torch]'" in hint.inner_text()
+        assert "pip" in hint.inner_text() and "install" in hint.inner_text()
         assert user.page.input_value("#preset") == "fast"
         assert user.page.locator("#finetune").is_disabled()
 
@@ -655,3 +655,17 @@ def test_screenshots(visit, tmp_path):
         page.locator(".matrix button.wrong").first.click()
         page.locator("dialog .tile img").first.wait_for()
         photograph(page, target / "serve-images-of-a-cell.png")
+
+
+def test_what_is_not_installed_is_not_offered(visit, tmp_path, without):
+    without("torch", "onnx")
+    with Server(tmp_path / "workspace", Path(__file__).parent / "data/fast-v2.midfea") as server:
+        user = visit(server.address)
+        page = user.page
+        page.wait_for_selector("#missing-torch:has-text('PyTorch is not installed')")
+        page.click("summary:has-text('More settings')")
+        assert page.is_disabled("#finetune")
+        user.go("take-away")
+        page.wait_for_selector("li:has-text('onnx is not installed: ')")
+        assert page.is_disabled("[aria-label='Download: ONNX file']")
+        assert page.is_enabled("[aria-label='Download: Model']")

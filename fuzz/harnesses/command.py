@@ -78,9 +78,10 @@ def warm_up() -> None:
     """Compile what training and answering need."""
     folder = _template()
     os.chdir(folder)
-    for arguments in (["train", "photos", "-o", "/dev/null/x"], ["predict", "m.midfea", "photos"]):
+    train = ["train", "photos", "--preset", "fast", "-o"]
+    for arguments in ([*train, "/dev/null/x"], ["predict", "m.midfea", "photos"]):
         CliRunner().invoke(app, arguments, prog_name="midfea")
-    CliRunner().invoke(app, ["train", "photos", "-o", str(scratch.folder() / "x"), "--jobs", "1"])
+    CliRunner().invoke(app, [*train, str(scratch.folder() / "x"), "--jobs", "1"])
     os.chdir(folder)
     for arguments in (["explain", "m.midfea", "photos/a/0.png"], ["export", "m.midfea"]):
         CliRunner().invoke(app, [*arguments, "-o", str(scratch.folder() / "x.png")], prog_name="midfea")
@@ -115,6 +116,8 @@ def _arguments(random: Random) -> list[str]:
             arguments.append(random.choice(OPTIONS[option]))
     if random.random() < 0.7 and command in ("predict", "explain", "export", "evaluate"):
         arguments.insert(1, "m.midfea")
+    if command == "train" and "--preset" not in arguments:
+        arguments += ["--preset", "fast"]  # the usual one takes minutes
     if command in LONG:
         arguments += ["--x", random.choice(PLACES)]
     return arguments

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 from PIL import Image
+from pillow_heif import register_heif_opener
 
 from harness import one_line
 from midfea.pictures.picture import make_picture
@@ -145,3 +146,6 @@ def _others() -> Iterator[bytes]:
     for mode in ("L", "RGB", "RGBA"):
         yield _file("JPEG2000", mode)
     yield _file("JPEG2000", "RGB", no_jp2=True, irreversible=True)
+    register_heif_opener()
+    for mode in ("L", "RGB", "RGBA"):
+        yield _file("HEIF", mode, quality=50, exif=_turned())

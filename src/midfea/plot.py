@@ -1,7 +1,7 @@
 """Drawings of models and predictions, for notebooks: each function draws into a matplotlib axis.
 
-Every function takes `ax`, makes a new one if there is none, and returns it. Needs matplotlib:
-pip install "midfea[plot]".
+Every function takes `ax`, makes a new one if there is none, and returns it. Needs matplotlib (extra
+`plot`).
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from midfea.estimators.neuron_selectivity import NeuronSelectivity
+from midfea.extras import require
 from midfea.learning.predictions import count_pairs
 from midfea.view.colours import evidence_colours, overlay
 from midfea.view.style import COLOURS, show, show_mosaic
@@ -34,7 +35,7 @@ class HasFilters(Protocol):
 
 
 def _axes(ax: Axes | None) -> Axes:
-    require_matplotlib()
+    require("plot", "a drawing")
     from matplotlib.axes import Axes
 
     if ax is not None and not isinstance(ax, Axes):
@@ -46,14 +47,6 @@ def _axes(ax: Axes | None) -> Axes:
     from matplotlib import pyplot
 
     return pyplot.subplots(layout="constrained")[1]
-
-
-def require_matplotlib() -> None:
-    """ImportError, saying what to install, if there is none."""
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError:
-        raise ImportError('drawings need matplotlib: pip install "midfea[plot]"') from None
 
 
 def filters(model: HasFilters, ax: Axes | None = None) -> Axes:

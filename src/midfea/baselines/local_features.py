@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from midfea.extras import require
 from midfea.pictures.resize import Grey
 from midfea.pictures.thumbnails import eight_bits
 from midfea.progress import track
@@ -70,6 +71,7 @@ def require_cv2() -> ModuleType:
     try:
         import cv2
     except ImportError:
-        raise ValueError("SIFT needs OpenCV: pip install 'midfea[bench]'") from None
+        require("bench", "SIFT")
+        raise
     module: Any = cv2
     return module

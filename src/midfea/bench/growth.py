@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
-from importlib.util import find_spec
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from threadpoolctl import threadpool_limits
 
 from midfea import MidFea
 from midfea.bench.common import Image, Inputs, Measured, square_images, timed
+from midfea.extras import require
 from midfea.files import check_writable, replacing
 from midfea.progress import track
 from midfea.provenance import Row
@@ -116,8 +116,7 @@ def _fitted(images: list[Image], seed: int, **settings: int) -> MidFea:
 
 def check_plot(path: Path) -> None:
     """ValueError or OSError, before any long work, if the picture could not be made."""
-    if find_spec("matplotlib") is None:
-        raise ValueError("--plot needs matplotlib: pip install 'midfea[plot]'")
+    require("plot", "--plot")
     check_writable(path)
 
 

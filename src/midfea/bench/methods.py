@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib.util import find_spec
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -13,6 +12,7 @@ from sklearn.model_selection import train_test_split
 from midfea import MidFeaClassifier
 from midfea.baselines import FeatureSVM
 from midfea.bench.common import timed
+from midfea.extras import missing, why_not
 from midfea.learning.folds import make_folds, split
 from midfea.progress import track
 from midfea.provenance import Row, make_row
@@ -32,8 +32,8 @@ def make_classifier(method: Any, seed: int, n_jobs: int | None) -> Classifier:
 
 
 def missing_for(method: str) -> str:
-    """What to type before a method can be used; empty if it can."""
-    return "pip install 'midfea[bench]'" if method == "sift" and not find_spec("cv2") else ""
+    """What is missing for a method, and the line to type; empty if it can be used."""
+    return why_not("bench") if method == "sift" and "OpenCV" in missing("bench") else ""
 
 
 def compare_methods(

@@ -14,7 +14,6 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +24,7 @@ from threadpoolctl import threadpool_limits
 from midfea import MidFea
 from midfea.baselines.local_features import SIFT_PATCH, require_cv2
 from midfea.bench.common import ROUNDS, Image, Inputs, Measured, interleaved, per_image, timed
+from midfea.extras import missing, why_not
 from midfea.provenance import Row
 
 FEATURE = "midfea feature"
@@ -53,21 +53,21 @@ def measure(inputs: Inputs, rounds: int = ROUNDS) -> Measured:
     methods: dict[str, Callable[[], float]] = {
         FEATURE: partial(per_image, lambda image: model.transform([image]), images)
     }
-    missing = []
-    if find_spec("skimage"):
+    unmeasured, absent = [], missing("bench")
+    if "scikit-image" not in absent:
         methods["HOG (scikit-image)"] = partial(per_image, _hog, images)
     else:
-        missing.append("HOG is not measured: pip install 'midfea[bench]'")
-    if find_spec("cv2"):
+        unmeasured.append(f"HOG is not measured: {why_not('bench')}")
+    if "OpenCV" not in absent:
         for patch in SIFT_PATCHES:
             for where, step, n in (("step 6", 6, 5), ("every pixel", 1, 1)):
                 sift = _sift(images[0], step, patch)
                 name = f"SIFT, {where}, {patch}-pixel patches (OpenCV)"
                 methods[name] = partial(per_image, sift, images[:n])  # slow, and the same for all
     else:
-        missing.append("SIFT is not measured: pip install 'midfea[bench]'")
+        unmeasured.append(f"SIFT is not measured: {why_not('bench')}")
     if inputs.kymatio is None:
-        missing.append(KYMATIO_MISSING)
+        unmeasured.append(KYMATIO_MISSING)
     with threadpool_limits(1), scattering(inputs.kymatio, images) as frontends:
         times = interleaved(methods | frontends, "peers", rounds)
     base = times[FEATURE]
@@ -77,7 +77,7 @@ def measure(inputs: Inputs, rounds: int = ROUNDS) -> Measured:
     ]
     rows += _throughput(model, images, base, rounds)
     remark = f"{rows[-1]['threads']} cores: {rows[-1]['speedup']:.2f} times the throughput of one."
-    return rows, [remark], missing
+    return rows, [remark], unmeasured
 
 
 def _hog(image: Image) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import sys
+import warnings
 
 import typer
 
@@ -46,6 +47,8 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):  # names of files can be any bytes
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="surrogateescape" if stream is sys.stdout else "backslashreplace")
+    if not os.environ.get("MIDFEA_DEBUG"):
+        warnings.showwarning = lambda message, *_: warn(str(message))
     try:
         app(prog_name="midfea")  # also for python -m midfea, and for the shell's completion
     except SystemExit as ended:

@@ -113,7 +113,7 @@ def bench(
     Settings are the paper's: 9 filters, 1000 words, the 1-2-4 pyramid,
     random projection to 3000. Methods take turns and medians are shown, so
     that a busy machine slows all of them alike. Other methods are timed if
-    they are installed: pip install 'midfea\\[bench]'.
+    they are installed (extra bench).
 
     Example: midfea bench PHOTOS --only all --json rows.json --plot growth.png
     """

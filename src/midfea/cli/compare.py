@@ -62,8 +62,7 @@ def compare(
 
     Every method learns from the same images and is tested on the same others,
     none of which is in a group with them; C of its SVM is chosen on the training
-    images. sift needs OpenCV, pip install 'midfea\\[bench]', and is left out
-    without it.
+    images. sift needs OpenCV (extra bench), and is left out without it.
 
     Examples:
 
@@ -111,10 +110,10 @@ def _chosen(methods: list[str] | None) -> list[str]:
     for name in list(names):
         if name not in METHODS:
             raise ValueError(f"no method {name!r}: choose from {', '.join(METHODS)}")
-        if line := missing_for(name):
+        if reason := missing_for(name):
             if methods:
-                raise ValueError(f"{name} needs OpenCV: {line}")
-            warn(f"{name} is left out: {line}")
+                raise ValueError(f"{name}: {reason}")
+            warn(f"{name} is left out: {reason}")
             names.remove(name)
     return names
 

@@ -34,10 +34,11 @@ def explain(
 
     Example: midfea explain pets.midfea cat.jpg -o cat.html --photos photos
     """
-    from midfea import MidFeaClassifier, plot
+    from midfea import MidFeaClassifier
     from midfea.explain.content import Example, headline, sum_of_parts
     from midfea.explain.drawing import write_drawing
     from midfea.explain.page import write_page
+    from midfea.extras import MissingExtra, require
     from midfea.progress import progress_bars
 
     kinds = {".png": write_drawing, ".html": write_page}
@@ -46,8 +47,8 @@ def explain(
     check_outputs(output)
     if output.suffix.lower() == ".png":
         try:
-            plot.require_matplotlib()
-        except ImportError as error:
+            require("plot", "a drawing")
+        except MissingExtra as error:
             raise ValueError(f"{error}, or write an .html page") from None
     classifier = load_classifier(model, [image])
     check_image(image)

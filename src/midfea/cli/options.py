@@ -11,9 +11,7 @@ import typer
 Preset = StrEnum("Preset", ["fast", "paper", "best"])  # those of midfea.estimators.presets
 Seed = Annotated[int, typer.Option(help="Seed of all random choices: same seed, same result.")]
 Jobs = Annotated[int | None, typer.Option(help="Threads to use. Default: all cores.", min=1)]
-PresetOption = Annotated[
-    Preset, typer.Option(help="fast: seconds. paper: the paper's settings. best: most accurate.")
-]
+PRESETS_HELP = "fast: seconds. paper: the paper's settings. best: most accurate, minutes."
 Report = Annotated[Path | None, typer.Option(help="Also write a report (one HTML file).")]
 Unknown = Annotated[
     float | None,

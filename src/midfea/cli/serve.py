@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from midfea.cli.mending import check_workspace
+from midfea.extras import require
 
 
 def serve(
@@ -37,11 +38,8 @@ def serve(
         midfea serve
         midfea serve pets.midfea --workspace pets
     """
-    try:
-        from midfea.serve.server import run
-    except ModuleNotFoundError as error:
-        if (error.name or "").split(".")[0] not in ("fastapi", "starlette", "uvicorn", "pydantic"):
-            raise
-        raise ImportError("the teach page needs more: pip install 'midfea[web]'") from None
+    require("web", "the teach page")
+    from midfea.serve.server import run
+
     check_workspace(workspace, model)
     run(workspace, host, port, model, token)

@@ -21,8 +21,9 @@ from midfea.cli.common import (
 )
 from midfea.cli.groups import Groups, check_groups, choose_groups
 from midfea.cli.mending import mending
-from midfea.cli.options import Folder, Jobs, Preset, PresetOption, Report, Seed, SkippedFile
+from midfea.cli.options import PRESETS_HELP, Folder, Jobs, Preset, Report, Seed, SkippedFile
 from midfea.cli.results import print_accuracy, print_classes, print_promises
+from midfea.extras import install_line
 
 if TYPE_CHECKING:
     from sklearn.utils import Bunch
@@ -39,12 +40,15 @@ def train(
     output: Annotated[Path, typer.Option("--output", "-o", help="The model file to write.")] = Path(
         "model.midfea"
     ),
-    preset: PresetOption = Preset.fast,
+    preset: Annotated[
+        Preset | None,
+        typer.Option(help=PRESETS_HELP, show_default="best if PyTorch is installed, else fast"),
+    ] = None,
     finetune: Annotated[
         bool | None,
         typer.Option(
-            help="Also train the features: minutes more, needs midfea\\[torch]. Default: with preset "
-            "best, if PyTorch is installed.",
+            help="Also train a network: minutes more, needs PyTorch. Default: with preset best, if "
+            "PyTorch is installed.",
             show_default=False,
         ),
     ] = None,
@@ -67,14 +71,16 @@ def train(
     Examples:
 
         midfea train photos
-        midfea train photos -o pets.midfea --preset best --report report.html
+        midfea train photos -o pets.midfea --preset fast --report report.html
         midfea train photos --groups people.csv:person
     """
+    from midfea.estimators.presets import default_preset
     from midfea.progress import expect, progress_bars
 
     check_outputs(output, report, skipped)
     check_groups(groups)
-    model = make_classifier(preset.value, seed=seed, jobs=jobs, finetune=finetune)
+    chosen = default_preset() if preset is None else preset.value
+    model = make_classifier(chosen, seed=seed, jobs=jobs, finetune=finetune)
     started = time.perf_counter()
     with progress_bars():
         expect(lambda: _steps(folder, model))
@@ -92,6 +98,8 @@ def train(
         _print_validation(model, output)
     else:
         warn("how good the model is cannot be said: every class has one image only")
+    if missed := _missed(model, preset is None and finetune is None):
+        print(f"{missed}: {install_line('torch')}")
     print(f"Model: {output} ({output.stat().st_size / 1e6:.1f} MB)")
     if report is not None:
         _write_report(report, model, data, folder, learned, seed)
@@ -122,6 +130,20 @@ def _print_validation(model: MidFeaClassifier, path: Path) -> None:
         print_promises(predictions, path)
     else:
         print(f"Accuracy on new images: {validation.interval}\n  ({validation.how})")
+
+
+def _missed(model: MidFeaClassifier, by_default: bool) -> str:
+    """What was not trained because PyTorch is not installed; empty if nothing is missing."""
+    from midfea.estimators.presets import NO_NETWORK
+
+    if model.lacks_network:
+        return NO_NETWORK
+    if by_default and model.preset == "fast":
+        return (
+            "Trained with preset fast, because PyTorch is not installed. With it the default is best: "
+            "usually more accurate, in minutes instead of seconds"
+        )
+    return ""
 
 
 def _save(model: MidFeaClassifier, path: Path) -> Path:

@@ -38,7 +38,7 @@ class MidFeaBase(ChainSettings, BaseEstimator):
     Parameters
     ----------
     preset : sets the parameters that are not given beside it; "paper" is the defaults.
-    engine : "cpu", "torch" (for GPUs; pip install "midfea[torch]") or "reference" (plain NumPy); same
+    engine : "cpu", "torch" (for GPUs; extra `torch`) or "reference" (plain NumPy); same
         results up to rounding.
     device : where the torch engine works, such as "cuda:1"; None means CUDA if there is a device.
     precision : "exact", or "fast" for the torch engine on CUDA: VQ may take a word that is farther by

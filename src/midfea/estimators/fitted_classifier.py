@@ -44,6 +44,11 @@ class FittedClassifier(ClassifierMixin, MidFeaBase):
         )
 
     @property
+    def lacks_network(self) -> bool:
+        """Whether it was trained without the network that it would have had with PyTorch."""
+        return self.settings_.get("finetune") == "auto" and self.network_ is None
+
+    @property
     def rounded(self) -> bool:
         """Whether reduced images are rounded to 8 bits: models of file format 1."""
         return bool(hasattr(self, "extractor_") and self.extractor_.chain.rounded)

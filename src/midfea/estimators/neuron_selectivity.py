@@ -84,7 +84,7 @@ class NeuronSelectivity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     callback : callable or None, default=None
         Called with (round, terms) after each round, terms by name as in `objective_terms_`.
     engine : {"auto", "reference", "cpu", "torch"}, default="auto"
-        Where to compute: "torch" for GPUs (pip install "midfea[torch]"); the others all mean NumPy. The
+        Where to compute: "torch" for GPUs (extra `torch`); the others all mean NumPy. The
         same steps to the same objective: to 0.1 %, given as many samples and neurons as a real problem
         has.
     device : str or None, default=None

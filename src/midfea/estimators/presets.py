@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from midfea.extras import missing
+
 # The paper's settings for object categories (Section 4.4) are the estimators' defaults. Each preset
 # lists what it sets; a key that one of them sets and another does not returns to its default.
 PRESETS: dict[str, dict[str, Any]] = {
@@ -35,6 +37,15 @@ PRESETS: dict[str, dict[str, Any]] = {
         "finetune": "auto",
     },
 }
+
+
+# Of a model for which fine-tuning was "auto".
+NO_NETWORK = "Trained without a network, which needs PyTorch and is usually more accurate"
+
+
+def default_preset() -> str:
+    """The preset of `midfea train`: the most accurate one, where all of it can be trained."""
+    return "fast" if missing("torch") else "best"
 
 
 def preset_values(preset: Any, defaults: dict[str, Any]) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from midfea import plot
 from midfea.evidence.explanation import Explanation
 from midfea.explain import content
 from midfea.explain.content import Example
+from midfea.extras import require
 from midfea.files import replacing
 from midfea.view.colours import AGAINST, FOR, stage_drawings
 from midfea.view.style import COLOURS, looks, new_figure, show
@@ -39,8 +40,8 @@ def write_drawing(
     title: str = "",
     examples: Sequence[Example] = (),
 ) -> None:
-    """Draw the explanation into a PNG file. Needs matplotlib: pip install "midfea[plot]"."""
-    plot.require_matplotlib()
+    """Draw the explanation into a PNG file. Needs matplotlib (extra `plot`)."""
+    require("plot", "a drawing")
     rows = _rows(explanation, examples)
     heights = [HEAD_INCHES, *([ROW_INCHES] * len(rows))]
     with looks():

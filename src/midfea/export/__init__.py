@@ -1,7 +1,7 @@
 """Trained models for other programs: one ONNX file from pixels to probabilities.
 
 `to_onnx` makes it, `write_onnx` writes it, `runtime.OnnxClassifier` runs it. Needs
-`pip install "midfea[onnx]"`: onnx to make a file, onnxruntime to run it.
+the extra `onnx`: onnx to make a file, onnxruntime to run it.
 """
 
 from __future__ import annotations
@@ -14,13 +14,6 @@ if TYPE_CHECKING:
 
     from midfea.estimators.classifier import MidFeaClassifier
     from midfea.estimators.regressor import MidFeaRegressor
-
-
-class MissingExtra(ImportError, ValueError):
-    """A package of the extra is not installed. As a ValueError the command reports it in one line."""
-
-    def __init__(self, package: str) -> None:
-        super().__init__(f'this needs {package}: pip install "midfea[onnx]"')
 
 
 def to_onnx(model: MidFeaClassifier | MidFeaRegressor) -> onnx.ModelProto:
@@ -37,14 +30,13 @@ def to_onnx(model: MidFeaClassifier | MidFeaRegressor) -> onnx.ModelProto:
     >>> from midfea.export import to_onnx
     >>> onnx.save(to_onnx(midfea.load("model.midfea")), "model.onnx")  # doctest: +SKIP
     """
-    try:
-        import onnx  # noqa: F401
-    except ImportError:
-        raise MissingExtra("onnx") from None
     from sklearn.utils.validation import check_is_fitted
 
     from midfea.estimators.classifier import MidFeaClassifier
     from midfea.estimators.regressor import MidFeaRegressor
+    from midfea.extras import require
+
+    require("onnx", "an ONNX file")
     from midfea.export.model import build
 
     if not isinstance(model, MidFeaClassifier | MidFeaRegressor):

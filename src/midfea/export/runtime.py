@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from midfea import __version__, checksum
-from midfea.export import MissingExtra
+from midfea.extras import require
 from midfea.files import open_regular
 from midfea.model_file.schema import ModelFileError, Number, read_classes, written_classes
 from midfea.parallel import in_parallel
@@ -202,10 +202,9 @@ def _content(path: str | os.PathLike[str]) -> bytes:
 
 def _described(content: bytes) -> Description:
     """What a file says of itself; ModelFileError if it is not what `midfea export` wrote."""
-    try:
-        import onnx
-    except ImportError:
-        raise MissingExtra("onnx and onnxruntime") from None
+    require("onnx", "an ONNX file")
+    import onnx
+
     try:
         model = onnx.ModelProto.FromString(content)
         description = Description.from_json(_metadata(model))
@@ -225,10 +224,8 @@ def _described(content: bytes) -> Description:
 def _open(content: bytes) -> tuple[onnxruntime.InferenceSession, Description]:
     """A session and what the file says of itself; ModelFileError if it is not a classifier of ours."""
     description = _described(content)
-    try:
-        import onnxruntime
-    except ImportError:
-        raise MissingExtra("onnx and onnxruntime") from None
+    import onnxruntime
+
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1  # images go side by side instead
     options.log_severity_level = 4  # errors come as exceptions

@@ -13,6 +13,7 @@ Likelihood decides rather than a count of errors: it tells settings apart where 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -167,6 +168,9 @@ class Trials:
         if settings.n_words != "auto":
             return with_words(int(settings.n_words))
         usual, more = self.rules.word_counts
+        possible = self.possible_words(settings, usual)
+        if possible < usual:
+            return with_words(possible)
         extractor, features = with_words(usual)
         if not self.can_try(more, extractor.n_cells, settings.n_samples):
             return extractor, features
@@ -178,6 +182,16 @@ class Trials:
         if self._loss(features, self.y, folds, self.class_weights) < lower:
             return larger, features
         return extractor, extractor.transform(self.pictures, self.n_threads)
+
+    def possible_words(self, settings: ChainSettings, usual: int) -> int:
+        """`usual`, or fewer where a few small images have not so many descriptors."""
+        n_images, n_descriptors = min(len(self.pictures), MAX_IMAGES), 0
+        for i in range(n_images):
+            sides = (max(-(-side // 2) - settings.window + 1, 0) for side in self.pictures[i].shape)
+            n_descriptors += min(math.prod(sides), -(-settings.n_samples // n_images))
+            if n_descriptors >= usual:
+                return usual
+        return max(1, n_descriptors // 4)
 
     def can_try(self, n_words: int, n_cells: int, n_samples: int) -> bool:
         """Whether so many words are worth a trial.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageOps
 from PIL.TiffImagePlugin import IMAGELENGTH, IMAGEWIDTH, TiffImageFile
 
+from midfea.pictures.formats import HEIC
 from midfea.pictures.limits import ImageError, ImageLimits
 
 ORIENTATION, TURNED = 0x0112, (5, 6, 7, 8)  # Exif: the camera was held upright
@@ -35,6 +37,8 @@ class ImageFile:
 
     def __init__(self, content: bytes, formats: tuple[str, ...], limits: ImageLimits) -> None:
         with _explained():
+            if formats == HEIC:
+                _let_pillow_read_heic()
             try:
                 self._image: Image.Image = Image.open(io.BytesIO(content), formats=formats)
             except (Image.DecompressionBombError, Image.DecompressionBombWarning):
@@ -86,6 +90,13 @@ class ImageFile:
             for rows in blocks:
                 pixels[rows] = _converted(image.crop((0, rows.start, image.width, rows.stop)))
             return pixels
+
+
+@cache
+def _let_pillow_read_heic() -> None:
+    from pillow_heif import register_heif_opener
+
+    register_heif_opener(thumbnails=False, depth_images=False, aux_images=False, decode_threads=1)
 
 
 def _converted(image: Image.Image) -> NDArray[Any]:

@@ -24,6 +24,7 @@ FORMATS = {
         ImageFormat("PNG", (".png", ".apng"), "image/png"),
         ImageFormat("WEBP", (".webp",), "image/webp"),
         ImageFormat("AVIF", (".avif",), "image/avif"),
+        ImageFormat("HEIF", (".heic", ".heif", ".hif"), "image/heic"),  # of phones; needs an extra
         ImageFormat("GIF", (".gif",), "image/gif"),
         ImageFormat("BMP", (".bmp", ".dib"), "image/bmp"),
         ImageFormat("TIFF", (".tif", ".tiff"), "image/tiff"),
@@ -43,11 +44,17 @@ OTHER_PICTURE_ENDINGS = frozenset({
 }) - ENDINGS  # fmt: skip
 # Decoded in this process; the others in one that can be ended. Pillow opens an MPO file as JPEG.
 PLAIN = ("JPEG", "PNG", "GIF", "BMP", "PPM")
-ISOLATED = tuple(name for name in FORMATS if name not in (*PLAIN, "MPO"))
+HEIC = ("HEIF",)  # alone: AVIF files begin much like it
+ISOLATED = tuple(name for name in FORMATS if name not in (*PLAIN, *HEIC, "MPO"))
 # How files of these formats begin.
 PLAIN_START = re.compile(rb"\xff\xd8\xff|\x89PNG|GIF8|BM|P[1-6]\s")
 ISOLATED_START = re.compile(
     rb"RIFF....WEBP|....ftyp|II[*+]\0|MM\0[*+]|\0\0\0\x0cjP|\xff\x4f\xff\x51", re.DOTALL
+)
+
+# The brand of the file, or of those that a file of a general brand is compatible with.
+HEIC_START = re.compile(
+    rb"....ftyp(?:(?:mif1|msf1)....(?:....){0,8}?)?(?:hei[cxms]|hev[cxms])", re.DOTALL
 )
 
 

@@ -14,9 +14,17 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from midfea.extras import why_not
 from midfea.files import open_regular
 from midfea.pictures.decoding import Header, ImageFile, over_white
-from midfea.pictures.formats import ISOLATED, ISOLATED_START, PLAIN, PLAIN_START
+from midfea.pictures.formats import (
+    HEIC,
+    HEIC_START,
+    ISOLATED,
+    ISOLATED_START,
+    PLAIN,
+    PLAIN_START,
+)
 from midfea.pictures.limits import ImageError, ImageLimits
 from midfea.pictures.worker import RemoteImageFile
 
@@ -63,6 +71,10 @@ def _open(path: str | os.PathLike[str], limits: ImageLimits) -> ImageFile | Remo
     content = _content(path, limits)
     if PLAIN_START.match(content):
         return ImageFile(content, PLAIN, limits)
+    if HEIC_START.match(content):
+        if reason := why_not("heic"):
+            raise ImageError(f"HEIC: {reason}")
+        return RemoteImageFile(content, HEIC, limits)
     if ISOLATED_START.match(content):
         return RemoteImageFile(content, ISOLATED, limits)
     raise ImageError("not a readable image (of no format that midfea reads)" if content else "is empty")

@@ -171,9 +171,10 @@ def _measured(model: MidFeaClassifier) -> Measured | None:
 
 
 def uses_colour(model: MidFeaBase) -> bool:
-    """Whether a model sees colours: those of the network head."""
+    """Whether a model sees colours: by colour words, or by the network head."""
     network = model.network_ if isinstance(model, MidFeaClassifier) else None
-    return network is not None and network.network.n_planes > 1
+    by_network = network is not None and network.network.n_planes > 1
+    return by_network or model.extractor_.colour is not None
 
 
 def _chosen(model: MidFeaBase) -> dict[str, Any]:

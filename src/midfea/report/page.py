@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from midfea import __version__
 from midfea.estimators.classifier import MidFeaClassifier
+from midfea.estimators.presets import NO_NETWORK
 from midfea.files import replacing
 from midfea.learning.curve import LearningCurve
 from midfea.learning.interval import Interval
@@ -149,6 +150,8 @@ def _made(model: MidFeaClassifier | None, about: Facts) -> str:
     rows = {"Command": command_line()}
     if about.learned:
         rows["Learned from"] = about.learned
+    if model is not None and model.lacks_network:
+        rows["Network"] = f"{NO_NETWORK}."
     if about.seed is not None:
         rows["Seed"] = str(about.seed)
     rows["Versions"] = ", ".join(f"{name} {number}" for name, number in _versions().items())

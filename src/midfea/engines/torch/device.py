@@ -12,12 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from midfea.engines.chain import Chain
+from midfea.extras import require
 from midfea.pictures.resize import Grey
 
 try:
     import torch
 except ImportError:
-    raise ImportError('engine="torch" needs PyTorch: pip install "midfea[torch]"') from None
+    require("torch", 'engine="torch"')
+    raise
 
 MAX_IMAGES_AT_ONCE = 512  # of one size
 MIN_NUMBERS_IN_FLIGHT = 2**16  # if even so few do not fit, there is no use in trying on

@@ -13,11 +13,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from midfea.extras import require
+
 try:
     import torch
     import torch.nn.functional as functional
 except ImportError:
-    raise ImportError('fine-tuning needs PyTorch: pip install "midfea[torch]"') from None
+    require("torch", "fine-tuning")
+    raise
 
 from midfea.learning.network.model import Network
 from midfea.learning.network.module import NetworkModule, Start

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 
+from midfea.baselines.local_features import require_cv2
+from midfea.extras import require
 from midfea.progress import track
 
 # Each name is a function (data, output, seed) in this module here.
@@ -39,14 +40,13 @@ def make_figures(
 
     Raises
     ------
-    ValueError if a name is unknown, or a library for drawing is not installed.
+    ValueError if a name is unknown, or matplotlib or OpenCV is not installed.
     """
     unknown = [name for name in only or () if name not in FIGURES]
     if unknown:
         raise ValueError(f"no figure {unknown[0]!r}: choose from {', '.join(FIGURES)}")
-    missing = [name for name in ("matplotlib", "cv2") if find_spec(name) is None]
-    if missing:
-        raise ValueError(f"figures need {' and '.join(missing)}: pip install 'midfea[plot]'")
+    require("plot", "drawing the figures")
+    require_cv2()
     from midfea.view.style import looks  # needs matplotlib
 
     output.mkdir(parents=True, exist_ok=True)

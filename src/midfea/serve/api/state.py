@@ -8,6 +8,8 @@ from typing import Any
 from fastapi import APIRouter
 from fastapi.responses import JSONResponse
 
+from midfea.estimators.presets import NO_NETWORK
+from midfea.extras import why_not
 from midfea.learning.predictions import Predictions
 from midfea.pictures import formats
 from midfea.pictures.limits import ImageLimits
@@ -16,7 +18,6 @@ from midfea.serve.api.classify import UNSURE_BELOW
 from midfea.serve.api.current import LoadedModel
 from midfea.serve.api.services import Services, ServicesDep
 from midfea.serve.store import decoding, names
-from midfea.serve.training.phases import INSTALL_TORCH, has_torch
 from midfea.view.charts import headlines
 
 router = APIRouter(prefix="/api/state", tags=["state"])
@@ -61,12 +62,11 @@ def _state(services: Services) -> Json:
         "model_error": problem,
         "model_loading": loading,
         "job": job_json,
-        "torch": has_torch(),
-        "install_torch": INSTALL_TORCH,
         "workspace": str(workspace.root),
         "limits": LIMITS,
         "image_endings": sorted(formats.ENDINGS),
         "threshold": UNSURE_BELOW,
+        "missing": {extra: reason for extra in ("torch", "onnx") if (reason := why_not(extra))},
     }
 
 
@@ -90,6 +90,7 @@ def _model_json(loaded: LoadedModel, digest: str) -> Json:
         "compared": record.compared and asdict(record.compared),
         "neurons": settings.neurons if settings else 0,
         "finetune": settings.finetune if settings else False,
+        "note": NO_NETWORK if loaded.model.lacks_network else "",
     }
 
 

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cache
-from importlib.util import find_spec
 from math import sqrt
 from typing import Annotated, Literal
 
 from pydantic import Field
 
+from midfea.extras import missing
 from midfea.learning.interval import Z
-
-INSTALL_TORCH = "pip install 'midfea[torch]', about 200 MB, and start midfea serve again"
 
 
 @dataclass(frozen=True)
@@ -32,7 +29,7 @@ class TrainingSettings:
         if self.preset != "auto":
             return [self]
         fast = replace(self, preset="fast", finetune=False)
-        return [fast, replace(self, preset="best")] if has_torch() else [fast]
+        return [fast] if missing("torch") else [fast, replace(self, preset="best")]
 
 
 @dataclass(frozen=True)
@@ -63,12 +60,3 @@ class Comparison:
     def is_clearly_worse(self) -> bool:
         """Whether the model lost more than chance explains: McNemar's test, 95 %."""
         return self.other_correct - self.correct > Z * sqrt(self.n_differ)
-
-
-@cache
-def has_torch() -> bool:
-    """Whether PyTorch is installed: `best` and fine-tuning train a network with it."""
-    try:
-        return find_spec("torch") is not None
-    except (ImportError, ValueError):
-        return False

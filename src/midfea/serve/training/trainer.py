@@ -13,10 +13,11 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import IO, Any
 
+from midfea.extras import why_not
 from midfea.serve.errors import Clash, Refused
 from midfea.serve.store.workspace import Workspace
 from midfea.serve.training.fitting import check_classes
-from midfea.serve.training.phases import INSTALL_TORCH, TrainingSettings, has_torch
+from midfea.serve.training.phases import TrainingSettings
 
 NICENESS = 5
 PATIENCE_SECONDS = 3.0  # until a process that was asked to end is killed
@@ -73,10 +74,10 @@ class Trainer:
         with self._mutex:
             if self.progress is not None and self.progress.state == "running":
                 raise Clash("a training is under way: wait for its end, or cancel it")
+            if settings.finetune and (reason := why_not("torch")):
+                raise Refused(f"fine-tuning cannot be done here: {reason}")
             self.workspace.watch.refresh(closely=True)
             check_classes(self.workspace.images.all())
-            if settings.finetune and not has_torch():
-                raise Refused(f"fine-tuning needs PyTorch: {INSTALL_TORCH}")
             self.workspace.watch.save()
             errors = tempfile.TemporaryFile("w+", errors="replace")  # noqa: SIM115 - closed by _watch
             self._cancelled = False

@@ -62,6 +62,7 @@ export interface Model {
   preset: string;
   fine_tuned: boolean;
   compared: Comparison | null;
+  note: string; // what it was trained without
 }
 
 export interface Job {
@@ -83,12 +84,11 @@ export interface State {
   model_error: string | null;
   model_loading: boolean;
   job: Job | null;
-  torch: boolean;
-  install_torch: string;
   workspace: string;
   limits: { file_bytes: number; request_bytes: number };
   image_endings: string[];
   threshold: number;
+  missing: Record<string, string>; // extras that are not installed, each with what to type
 }
 
 export interface Prediction {

@@ -1,6 +1,6 @@
 // One image, large: what it is, move it to another class, delete it, undo that, go on to the next.
 
-import { api, fileUrl } from "../core/api.js";
+import { api, fileUrl, thumbnailUrl } from "../core/api.js";
 import { button, el, setText, showMessage } from "../core/dom.js";
 import { store } from "../core/store.js";
 import { chooseClass, openDialog } from "./dialogs.js";
@@ -33,6 +33,9 @@ export function openViewer(source, index, { note, classify } = {}) {
   let image = null;
   let undoLast = async () => {};
   const picture = el("img", { class: "large", alt: "" });
+  picture.addEventListener("error", () => { // a format that browsers do not show
+    if (image && !picture.src.endsWith("/thumbnail")) picture.src = thumbnailUrl(image.id);
+  });
   const about = el("p", { class: "key" });
   const extra = el("p", {});
   const message = el("p", { class: "message", role: "alert" });

@@ -51,12 +51,12 @@ function update() {
   const { state } = store;
   setText(byId("workspace-path"), state.workspace);
   for (const { kind, needs } of DOWNLOADS) {
-    const missing = needs === "model" ? !state.model : !state.images;
+    const missing = state.missing[kind] ?? (needs === "model" ? !state.model && NO_MODEL : !state.images && NO_IMAGES);
     const offered = offers.get(kind);
     if (!offered) continue;
     const { control, reason } = offered;
-    if (!control.dataset.busy) control.disabled = missing;
-    setText(reason, missing ? (needs === "model" ? NO_MODEL : NO_IMAGES) : "");
+    if (!control.dataset.busy) control.disabled = Boolean(missing);
+    setText(reason, missing || "");
   }
 }
 

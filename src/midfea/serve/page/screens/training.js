@@ -30,7 +30,7 @@ async function train(event) {
   const settings = {
     preset: byId("preset").value,
     neurons: byId("neurons").valueAsNumber || 0,
-    finetune: byId("finetune").checked,
+    finetune: byId("finetune").checked && !byId("finetune").disabled,
   };
   localStorage.setItem(SETTINGS_KEY, JSON.stringify(settings));
   showMessage(byId("train-message"), "");
@@ -84,15 +84,15 @@ function update() {
 }
 
 /** Without PyTorch there is no second phase and no fine-tuning: say what that costs. @param {State} state */
-function updateOffers({ torch, install_torch: install }) {
+function updateOffers({ missing: { torch: reason = "" } }) {
   const preset = byId("preset");
   const both = preset.querySelector("[value=auto]");
-  both.hidden = both.disabled = !torch;
-  if (!torch && preset.value === "auto") preset.value = "fast";
-  byId("finetune").disabled = !torch;
-  if (!torch) byId("finetune").checked = false;
-  byId("no-torch").hidden = torch;
-  if (!torch) showMessage(byId("no-torch"), `${NO_TORCH} ${install}.`, "hint");
+  both.hidden = both.disabled = Boolean(reason);
+  if (reason && preset.value === "auto") preset.value = "fast";
+  byId("finetune").disabled = Boolean(reason);
+  if (reason) byId("finetune").checked = false;
+  byId("missing-torch").hidden = !reason;
+  if (reason) showMessage(byId("missing-torch"), `${reason}. ${NO_TORCH}`, "hint");
 }
 
 /** Which of several models is being trained. @param {Job} job */
@@ -118,8 +118,8 @@ function showEnd(job, watched) {
   else if (job?.state === "done" && watched) showMessage(status, "Trained.", "good");
 }
 
-const NO_TORCH = "PyTorch is not installed: best is not fine-tuned, and less accurate. On Caltech-101 fast is right for 70.0%, "
-  + "best with PyTorch for 79.5%. To have it:";
+const NO_TORCH = "Without it no network is trained and models are less accurate: on Caltech-101 fast is right for 70.0%, "
+  + "best with a network for 79.5%.";
 const BEGIN = "Teach it by examples: classes, images, Train. The images never leave this machine.";
 const PRESS = "Press Train when two classes or more have images. Ten images of each are a start, fifty are better.";
 const MEANWHILE = "You can go on meanwhile: images that you add now are for the next training.";
@@ -151,6 +151,7 @@ function modelFacts(model) {
   if (accuracy) {
     parts.push(fromHtml(accuracy.drawing), el("p", { class: "key" }, `${accuracy.how[0].toUpperCase()}${accuracy.how.slice(1)}.`));
   }
+  if (model.note) parts.push(el("p", { class: "message hint" }, `${model.note}.`));
   if (opened) {
     const meaning = accuracy ? "The accuracy is that of its own training." : "Its accuracy is not in the file.";
     parts.push(el("p", {}, `This model came from a file and knows ${classes}: ${shortList(model.classes)}. `
@@ -162,7 +163,6 @@ function modelFacts(model) {
     parts.push(el("p", {}, "The accuracy is not known: there were too few images for validation."));
   }
   if (model.compared) parts.push(el("p", { class: "key" }, comparison(model.preset, model.compared)));
-  if (model.preset === "best" && !model.fine_tuned) parts.push(el("p", { class: "key" }, "Not fine-tuned: PyTorch was missing."));
   const facts = [`${classes} from ${count(model.images ?? 0, "image")}`, model.preset, moment(model.trained)];
   if (model.seconds) facts.push(`in ${duration(model.seconds)}`);
   if (model.ms_per_image) facts.push(`${model.ms_per_image.toFixed(1)} ms an image`);
