@@ -39,6 +39,7 @@ class ChoiceSettings:
     """How settings are chosen: the candidates, and the size of the trials.
 
     min_relative_gain : another than the usual setting must lower the loss by at least this share
+    colour_gain : the same for the weight of colours, which harms less if it is wrong
     min_loss : losses below this are taken as equal to it
     aligned_gain : if a grid lowers the loss by this share, things lie in the same places in all images
     min_pixels_per_word : pixels there must be to learn a word from, for a larger codebook to be tried
@@ -55,6 +56,7 @@ class ChoiceSettings:
     n_folds: int = 3
     C: float = 10.0
     min_relative_gain: float = 0.05
+    colour_gain: float = 0.03
     min_loss: float = 1e-3
     aligned_gain: float = 0.3
     max_side_for_more_words: int = 64
@@ -117,7 +119,8 @@ class Trials:
             else:
                 features = self._features_of_small_chain(tried, pictures)
             loss = loss_with(features)
-            if loss < (1 - rules.min_relative_gain) * smallest:
+            least_gain = rules.colour_gain if name == "colour" else rules.min_relative_gain
+            if loss < (1 - least_gain) * smallest:
                 if name == "partition":
                     in_place = loss < (1 - rules.aligned_gain) * smallest
                 if name != "colour":

@@ -19,7 +19,7 @@ ProjectionName = Literal["random", "gaussian", "uniform", "pca"]
 FLOORS = (0.0, 0.5)
 PARTITIONS: tuple[Partition, Partition] = ("overlapping pyramid", (6, 6))
 WORD_COUNTS = (4096, 16384)
-COLOURS = (None, 0.3, 0.7)
+COLOURS = (None, 0.2, 0.5)
 
 # The smallest and the largest value: what lies beyond would only fill the memory, or take for ever.
 _RANGES = {
@@ -79,7 +79,7 @@ class ChainSettings:
     n_samples : descriptors from which the codebook is learned; patches, up to 50,000, for the filters.
     max_side : larger images are reduced so that their longer side has so many pixels (None: never).
     colour : weight of a colour histogram beside the chain, which sees grey values only; None: no
-        colours. "auto" (presets "fast" and "best"): a classifier chooses None, 0.3 or 0.7 by validation
+        colours. "auto" (presets "fast" and "best"): a classifier chooses None, 0.2 or 0.5 by validation
         on the training images; without classes it is None.
     """
 
@@ -127,7 +127,7 @@ class ChainSettings:
         self._require("max_side", fine, "None or a number of pixels")
         colour = resolved.colour
         fine = colour is None or (_is_number(colour) and 0 < float(colour) <= 1)
-        wanted = 'None, "auto", or the weight of the colours, above 0 and at most 1, such as 0.3'
+        wanted = 'None, "auto", or the weight of the colours, above 0 and at most 1, such as 0.2'
         self._require("colour", fine, wanted)
         scales: Any = self.scales
         fine = isinstance(scales, tuple | list) and 0 < len(scales) <= MAX_SCALES
