@@ -17,17 +17,17 @@ from test_explain import adds_up
 FAST = SMALL_FAST | {"n_samples": 2000, "n_jobs": 1}
 
 
-def tinted(n, seed=0, shape=(40, 32), tints=((230, 90, 60), (60, 145, 230))):
-    """Noise with the same grey values, whatever the tint: more of the red, or more of the green."""
+def tinted(n, seed=0, shape=(40, 32)):
+    """Noise of the same grey values, but for rounding, tinted red or green."""
     rng = np.random.RandomState(seed)
     y = np.arange(n) % 2
     images = []
-    for label in y:
-        light = rng.randint(60, size=shape)
-        shift = int(rng.randint(20, 40)) * (1 if label else -1)
-        # 0.299 and 0.587 of 20 and of -10 cancel: grey values stay, but for rounding.
-        red, green = 120 - 2 * shift + light, 120 + shift + light
-        images.append(np.stack([red, green, 120 + light], axis=2).astype(np.uint8))
+    for is_green in y:
+        noise, strength = rng.randint(60, size=shape), int(rng.randint(20, 40))
+        tint = np.array([-2, 1, 0]) * (
+            strength if is_green else -strength
+        )  # 2 x 0.299 - 0.587 is nearly 0
+        images.append((100 + noise[:, :, None] + tint).astype(np.uint8))
     return images, np.where(y, "green", "red")
 
 
@@ -99,7 +99,7 @@ def test_red_and_green_are_told_apart():
     model = MidFeaClassifier(**FAST).fit(*train)
     assert model.colour == "auto" and model.settings_["colour"] > 0
     assert model.score(*test) == 1.0
-    assert model.validation_.accuracy >= 0.95
+    assert model.validation_.accuracy >= 0.9
     grey = MidFeaClassifier(**FAST, colour=None).fit(*train)
     assert grey.score(*test) < 0.8
 
