@@ -56,7 +56,7 @@ class ChoiceSettings:
     n_folds: int = 3
     C: float = 10.0
     min_relative_gain: float = 0.05
-    colour_gain: float = 0.03
+    colour_gain: float = 0.02
     min_loss: float = 1e-3
     aligned_gain: float = 0.3
     max_side_for_more_words: int = 64
