@@ -55,6 +55,19 @@ def test_kinds_of_labels(surfaces, tmp_path, labels):
     np.testing.assert_array_equal(again.predict(surfaces[0]), model.predict(surfaces[0]))
 
 
+@pytest.mark.parametrize("labels", [np.arange(3), np.array(["a", "b", "c"])])
+def test_class_weights_come_back(surfaces, tmp_path, labels):
+    """Labels that are numbers stay numbers; those that JSON does not know are refused."""
+    y = labels[np.arange(36) % 3]
+    model = MidFeaClassifier(**SMALL, class_weight={labels[1]: 2.5}).fit(surfaces[0], y)
+    model.save(tmp_path / "m.midfea")
+    again = midfea.load(tmp_path / "m.midfea")
+    assert again.class_weight == {labels[1].item(): 2.5} == again.settings_["class_weight"]
+    assert again.fit(surfaces[0], y).class_weights_.tolist() == [1, 2.5, 1]
+    with pytest.raises(ValueError, match=r"class_weight: .* cannot be saved: use text or numbers"):
+        model.set_params(class_weight={("a", 1): 2.0}).save(tmp_path / "m.midfea")
+
+
 def test_regressor_comes_back(surfaces, tmp_path):
     model = MidFeaRegressor(**SMALL, preset="fast").fit(surfaces[0], np.arange(36.0))
     model.save(tmp_path / "m.midfea")
@@ -92,15 +105,17 @@ def test_files_of_format_1_answer_as_they_did(name):
     assert "cv" not in map(str, model.get_params().values())
 
 
-def test_files_of_format_2_answer_as_they_did():
-    """They have no checksum, and are read without."""
+@pytest.mark.parametrize("version", [2, 3])
+def test_files_of_formats_2_and_3_answer_as_they_did(version):
+    """Format 2 has no checksum, and is read without; neither knows colours or class weights."""
     with np.load(OLD / "v1-answers.npz") as kept:
         images = [kept[key] for key in kept.files if key.startswith("image.")]
-    model = midfea.load(OLD / "fast-v2.midfea")
+    model = midfea.load(OLD / f"fast-v{version}.midfea")
     with np.load(OLD / "v2-answers.npz") as answers:
         np.testing.assert_allclose(model.predict_proba(images), answers["probabilities"], atol=1e-5)
         np.testing.assert_allclose(model.decision_function(images), answers["decision"], atol=1e-4)
     assert len(model.validation_) > 0
+    assert (model.colour, model.class_weight) == (None, None)
 
 
 def test_old_files_are_saved_in_the_new_format(tmp_path):
@@ -123,7 +138,7 @@ def test_the_validation_record_is_kept(saved):
 @pytest.mark.parametrize(
     "change, message",
     [
-        (lambda d: d.update(version=4), "install a newer midfea"),
+        (lambda d: d.update(version=5), "install a newer midfea"),
         (lambda d: d.update({"class": "os.system"}), "does not know"),
         (lambda d: d["params"].update(telepathy=1), "parameters differ .* telepathy"),
         (lambda d: d["settings"].pop("window"), "window"),
@@ -160,6 +175,10 @@ def test_the_validation_record_is_kept(saved):
         (lambda d: d["params"].update(device={}), "device must be"),
         (lambda d: d["params"].update(precision=[1]), "precision must be"),
         (lambda d: d["settings"].update(scales="auto"), "scales must be"),
+        (lambda d: d["settings"].update(colour="auto"), "colour must be"),
+        (lambda d: d["settings"].update(colour=2.0), "colour must be"),
+        (lambda d: d["settings"].update(colour=0.3), "colour_bandwidth must be"),
+        (lambda d: d["params"].update(class_weight=[["pits", -1]]), "must be above zero"),
         (lambda d: d["settings"].update(scales=[1e-320]), "scales must be"),
         (lambda d: d["settings"].update(pairs=1), "pairs must be"),
         (lambda d: d["settings"].update(rectify=-0.0), "rectify must be"),
@@ -252,9 +271,9 @@ def test_the_checksum_cannot_be_left_out(saved, tmp_path):
             midfea.load(tmp_path / "m.midfea")
 
 
-def test_one_bit_does_not_make_a_file_that_needs_no_checksum(saved, tmp_path):
+def test_one_bit_does_not_make_a_file_that_needs_no_checksum(tmp_path):
     """3 and 2 differ by a bit, and files of format 2 have no checksum."""
-    content = saved[1].read_bytes()
+    content = (OLD / "fast-v3.midfea").read_bytes()
     new, old = (rb"\"version\": %d," % version for version in (3, 2))
     assert content.count(new) == 1
     (tmp_path / "m.midfea").write_bytes(content.replace(new, old))

@@ -16,7 +16,6 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from midfea.engines import EngineSettings, Projection, get_engine, min_side
-from midfea.engines.reference import ReferenceChain
 from midfea.estimators.presets import check_preset, preset_values
 from midfea.learning.codebook import learn_extractor
 from midfea.learning.extractor import FeatureExtractor
@@ -133,12 +132,12 @@ class MidFeaBase(ChainSettings, BaseEstimator):
         -------
         maps : dict with "image" (grey), "convolution", "normalized", "thresholded",
             "soft_convolution", "max_pool_3d", "descriptors" (all: height, width, channel), "words"
-            (the nearest word of each descriptor), "pooled" and "features".
+            (the nearest word of each descriptor), "pooled", "features" and, with colour,
+            "colour_histogram".
         """
         check_is_fitted(self, "extractor_")
-        grey = self._extractor().pictures(Images([image]))[0].grey
-        chain = ReferenceChain(self.extractor_.chain, self.extractor_.projection)
-        return chain.all_outputs(grey)
+        extractor = self._extractor()
+        return extractor.stage_outputs(extractor.pictures(Images([image]))[0])
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to one `.midfea` file; read it again with `midfea.load`."""
@@ -173,7 +172,9 @@ class MidFeaBase(ChainSettings, BaseEstimator):
         )
 
     def _facts(self) -> list[str]:
-        return [f"{len(self.filters_)} filters", f"{len(self.codebook_)} words"]
+        colour = self.extractor_.colour
+        colours = [] if colour is None else [f"{len(colour.words)} colour words"]
+        return [f"{len(self.filters_)} filters", f"{len(self.codebook_)} words", *colours]
 
     @property
     def _n_features_out(self) -> int:

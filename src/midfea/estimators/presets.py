@@ -19,6 +19,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "encoding": "llc",
         "partition": "auto",
         "projection": None,
+        "colour": "auto",
         "class_weight": "balanced",
     },
     "best": {
@@ -31,6 +32,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "encoding": "llc",
         "partition": "auto",
         "projection": None,
+        "colour": "auto",
         "class_weight": "balanced",
         "finetune": "auto",
     },

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 # Imported when needed: the regressor needs much of scikit-learn that a classifier does without.
 HOMES = {"MidFea": "transformer", "MidFeaClassifier": "classifier", "MidFeaRegressor": "regressor"}
 
-# Parameters that came after format 3, with what they were before.
-ADDED_PARAMETERS = {"class_weight": None, "unknown": None}
 N_JOBS = Number(-1024, 1024, whole=True)
 
 
@@ -39,11 +37,7 @@ def load(path: str | os.PathLike[str]) -> MidFea | MidFeaClassifier | MidFeaRegr
     saved = read_model(path)
     home = importlib.import_module(f"midfea.estimators.{HOMES[saved.class_name]}")
     cls = getattr(home, saved.class_name)
-    names = set(cls().get_params(deep=False))
-    for name in names & set(ADDED_PARAMETERS):  # files of formats 1 to 3 lack them
-        saved.params.setdefault(name, ADDED_PARAMETERS[name])
-        saved.settings.setdefault(name, ADDED_PARAMETERS[name])
-    unknown = sorted(set(saved.params) ^ names)
+    unknown = sorted(set(saved.params) ^ set(cls().get_params(deep=False)))
     if unknown:
         raise ModelFileError(f"{path}: parameters differ from this midfea's: {', '.join(unknown)}")
     try:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from midfea.engines import Chain
-from midfea.engines.reference import ReferenceChain
+from midfea.evidence.colours import colours_to_pixels
 from midfea.evidence.linear import Floats, Neurons, in_codes
 from midfea.evidence.spread import seen_box, to_pixels
 from midfea.evidence.trace import Traced, pool_scales, trace
@@ -55,6 +55,7 @@ class Explanation:
     label : the class whose decision value is explained
     decision : that value. With two classes it is `decision_function`, its sign turned for the first.
     evidence : (height, width), what each pixel adds to the decision value
+    colour_share : the part of the evidence that colours make; words make the rest
     intercept : the linear head's
     baseline : what does not depend on the image's codes: the mean of PCA, and with a
         neuron-selectivity layer the usual activations of its neurons
@@ -75,6 +76,7 @@ class Explanation:
     label: Any
     decision: float
     evidence: Floats
+    colour_share: float
     intercept: float
     baseline: float
     network_share: float
@@ -84,7 +86,7 @@ class Explanation:
     neurons: Neurons | None
     nearest: Nearest | None
     belonging: float | None
-    make_maps: Callable[[Grey], dict[str, NDArray[Any]]]
+    make_maps: Callable[[], dict[str, NDArray[Any]]]
 
     def __repr__(self) -> str:
         """Class, probability and decision value, and the words that weigh most."""
@@ -103,7 +105,7 @@ class Explanation:
     @cached_property
     def maps(self) -> dict[str, NDArray[Any]]:
         """The outputs of every stage."""
-        return self.make_maps(self.image)
+        return self.make_maps()
 
 
 def explain(
@@ -117,15 +119,15 @@ def explain(
     extractor, chain = parts.extractor, parts.extractor.chain
     scales = extractor.prepared.codes_by_scale(picture.grey)
     pooled = pool_scales(scales, chain)
-    features = extractor.prepared.project(pooled[None])
-    linear_scores = parts.head.scores(parts.head_inputs(features))
+    features = extractor.features_of(picture, extractor.prepared.project(pooled[None])[0])
+    linear_scores = parts.head.scores(parts.head_inputs(features[None]))
     scores = linear_scores.astype(np.float64)
     weight = 1.0
     if parts.network is not None:
         scores = parts.network.scores(linear_scores, [picture], n_threads=1)
         weight = float(parts.network.weights[0])
     probabilities = parts.probabilities(scores)[0]
-    belonging = parts.belonging_of(scores, features)
+    belonging = parts.belonging_of(scores, features[None])
     predicted = parts.classes[probabilities.argmax()]
     chosen = _index_of(parts.classes, predicted if label is None else label)
     row, sign = (chosen, 1.0)
@@ -134,22 +136,27 @@ def explain(
     decision, from_head = (_decision(values[0], chosen) for values in (scores, weight * linear_scores))
 
     coef = sign * weight * parts.head.coef[row].astype(np.float64)
-    linear = in_codes(pooled, coef, extractor.projection, parts.ns_layer)
+    projection, colour = extractor.projection, extractor.colour
+    linear = in_codes(pooled, features, coef, projection, parts.ns_layer, colour)
     traced = trace(scales, chain, linear.gradient)
     shape = picture.shape
     evidence = np.zeros(shape)
     for scale in traced:
         evidence += to_pixels(scale.by_descriptor, scale.image, chain, shape)
+    of_words = float(evidence.sum())
+    if colour is not None:
+        evidence += colours_to_pixels(linear.by_colour, picture, colour)
     intercept = sign * weight * float(parts.head.intercept[row])
     return Explanation(
         image=picture.grey,
-        features=features[0],
+        features=features,
         classes=parts.classes,
         probabilities=probabilities,
         predicted=predicted,
         label=parts.classes[chosen],
         decision=decision,
         evidence=evidence,
+        colour_share=0.0 if colour is None else float(evidence.sum()) - of_words,
         intercept=intercept,
         baseline=linear.baseline,
         network_share=decision - from_head if parts.network is not None else 0.0,
@@ -157,9 +164,9 @@ def explain(
         words_for=_words(traced, chain, n_words, shape, 1),
         words_against=_words(traced, chain, n_words, shape, -1),
         neurons=linear.neurons,
-        nearest=None if training_features is None else nearest(features[0], training_features),
+        nearest=None if training_features is None else nearest(features, training_features),
         belonging=None if belonging is None else float(belonging[0]),
-        make_maps=ReferenceChain(chain, extractor.projection).all_outputs,
+        make_maps=partial(extractor.stage_outputs, picture),
     )
 
 

@@ -4,6 +4,8 @@ Unit length divides by a number that is known for a given image, and a projectio
 
     decision = coef . unit(P^T (codes - mean)) + intercept = gradient . codes + baseline + intercept.
 
+A colour histogram beside these features has unit length already, and adds its own gradient . histogram.
+
 The neuron-selectivity layer is not linear. Each neuron gets the secant from its activation
 at the mean training features to the one it has: the line through both meets the image's activation, so
 nothing is left over. The tangent at the image, the other linearisation, would be wrong by most of the
@@ -20,6 +22,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from midfea.engines import Projection
+from midfea.learning.colour import ColourWords
 from midfea.learning.ns_layer import INPUT_LENGTH, NSLayer
 
 Floats = NDArray[np.float64]
@@ -35,35 +38,46 @@ class Neurons(NamedTuple):
 
 
 class Linear(NamedTuple):
-    """gradient . codes + baseline, and the neurons, if there are any, whose secants it uses"""
+    """gradient . codes + by_colour . histogram + baseline, and the neurons whose secants it uses"""
 
     gradient: Floats
+    by_colour: Floats  # empty without a histogram
     baseline: float
     neurons: Neurons | None = None
 
 
 def in_codes(
-    codes: NDArray[np.float32], coef: Floats, projection: Projection, layer: NSLayer | None
+    codes: NDArray[np.float32],
+    features: NDArray[np.float32],
+    coef: Floats,
+    projection: Projection,
+    layer: NSLayer | None,
+    colour: ColourWords | None = None,
 ) -> Linear:
-    """What the linear head's weights `coef` mean for pooled codes (n_codes,)."""
+    """What the linear head's weights `coef` mean for pooled codes (n_codes,) and their features."""
     values = codes.astype(np.float64)
     mean, matrix = projection.mean, projection.matrix
     shifted = values if mean is None else values - mean
     projected = shifted if matrix is None else np.asarray(shifted @ matrix, dtype=np.float64)
     length = float(np.linalg.norm(projected))
-    features = projected / length if length else projected
-    by_feature, baseline, neurons = _in_features(features, coef, layer)
+    by_feature, baseline, neurons = _in_features(features.astype(np.float64), coef, layer)
+    by_feature, by_colour = np.split(by_feature, [len(projected)])
+    if colour is not None:
+        of_chain, of_colour = colour.factors
+        by_feature, by_colour = of_chain * by_feature, of_colour * by_colour
     gradient = by_feature if matrix is None else np.asarray(matrix @ by_feature)
     gradient = gradient / length if length else np.zeros_like(values)
     if mean is not None:
         baseline -= float(gradient @ mean)
-    return Linear(gradient, baseline, neurons)
+    return Linear(gradient, by_colour, baseline, neurons)
 
 
-def _in_features(features: Floats, coef: Floats, layer: NSLayer | None) -> Linear:
+def _in_features(
+    features: Floats, coef: Floats, layer: NSLayer | None
+) -> tuple[Floats, float, Neurons | None]:
     """The gradient by the features and what does not depend on them; with a layer, by its secants."""
     if layer is None:
-        return Linear(coef, 0.0)
+        return coef, 0.0, None
     centred = features - layer.center
     stretch = INPUT_LENGTH / max(float(np.linalg.norm(centred)), float(np.finfo(np.float32).tiny))
     W = layer.W.astype(np.float64)
@@ -75,4 +89,4 @@ def _in_features(features: Floats, coef: Floats, layer: NSLayer | None) -> Linea
     baseline = float(coef @ usual - gradient @ layer.center)
     serves = layer.class_responses.argmax(axis=1)
     neurons = Neurons(activations, usual, coef * (activations - usual), serves)
-    return Linear(gradient, baseline, neurons)
+    return gradient, baseline, neurons

@@ -36,7 +36,12 @@ def to_pixels(by_descriptor: Floats, scaled: Grey, chain: Chain, shape: tuple[in
     strength = np.where(maps.any(axis=-1), np.square(responses).sum(axis=-1), 0.0)
     places = to_places(by_descriptor, strength, chain.window)
     pixels = to_patches(places, scaled, np.square(maps), chain)
-    rows, columns = (weights(whole, small) for small, whole in zip(scaled.shape, shape, strict=True))
+    return to_shape(pixels, shape)
+
+
+def to_shape(pixels: Floats, shape: tuple[int, ...]) -> Floats:
+    """Contributions of a resized image's pixels as a map of the image itself, of that shape."""
+    rows, columns = (weights(whole, small) for small, whole in zip(pixels.shape, shape, strict=True))
     return np.asarray((columns.T @ (rows.T @ pixels).T).T)
 
 

@@ -36,8 +36,9 @@ def headline(explanation: Explanation) -> str:
 
 def sum_of_parts(explanation: Explanation) -> str:
     """How the decision value comes about."""
+    colours = f" (colours {explanation.colour_share:+.3f})" if explanation.colour_share else ""
     parts = [
-        f"evidence {explanation.evidence.sum():+.3f}",
+        f"evidence {explanation.evidence.sum():+.3f}{colours}",
         f"intercept {explanation.intercept:+.3f}",
     ]
     if explanation.baseline:

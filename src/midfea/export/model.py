@@ -10,6 +10,7 @@ from midfea.engines.walk import pooled_codes
 from midfea.export import network
 from midfea.export.belonging import belonging_of
 from midfea.export.chain import OnnxChain, project
+from midfea.export.colours import OnnxColours
 from midfea.export.graph import Graph, Shape, Value
 from midfea.export.pixels import Size, colour_planes, resizing, size_within, to_grey
 from midfea.export.runtime import METADATA_KEY, Description
@@ -55,21 +56,25 @@ def _answers(images: Value, extractor: FeatureExtractor, head: NetworkHead | Non
     rounded = extractor.chain.rounded
     reduce = None if extractor.max_side is None else resizing(given, size, rounded)
     chain = OnnxChain(extractor.chain, size)
+    colours = None if extractor.colour is None else OnnxColours(extractor.colour, size)
+    n_planes = 1 if head is None else head.network.n_planes
     if head is not None:
         side = g.constant(np.array([SIDE], dtype=np.int64))
         to_square = resizing(size, Size(side, side), bool(head.network.rounded))
 
     def one_image(image: Value) -> list[Value]:
         planes = [to_grey(image)]
-        if head is not None and head.network.n_planes == 3:
+        if n_planes == 3 or colours is not None:
             planes += colour_planes(image)
         if reduce is not None:
             planes = [reduce.apply(plane) for plane in planes]
         codes = pooled_codes(planes[0], chain).reshape(-1)
         features = project(codes, extractor.projection)
+        if colours is not None:
+            features = colours.beside(features, planes)
         if head is None:
             return [features]
-        squares = [to_square.apply(plane) for plane in planes]
+        squares = [to_square.apply(plane) for plane in planes[:n_planes]]
         return [features, *network.log_probabilities(squares, head.network)]
 
     return g.scan(one_image, images)

@@ -18,6 +18,7 @@ from midfea.learning.head import count_correct, validation_scores
 from midfea.parallel import in_parallel
 from midfea.pictures.augmentation import KINDS, augmented_images
 from midfea.pictures.picture import Picture
+from midfea.pictures.resize import Grey
 from midfea.progress import reporting_to, track
 
 Features = NDArray[np.float32]
@@ -46,10 +47,16 @@ def with_augmented(
     """The features of the pictures, then those of their first augmented images, of the second, ..."""
     pictures, n_threads = trials.pictures, trials.n_threads
 
+    moves = tuple(kind for kind in kinds if kind != "light")  # light changes the grey values
+
     def augment(i: int) -> list[Picture]:
-        rng = np.random.RandomState([trials.seed, i])
-        changed = augmented_images(pictures[i].grey, kinds, N_PER_IMAGE, rng)
-        return [Picture(grey, white=pictures[i].white) for grey in changed]
+        def changed(plane: Grey, kinds: Kinds) -> list[Grey]:
+            return augmented_images(plane, kinds, N_PER_IMAGE, np.random.RandomState([trials.seed, i]))
+
+        colours = pictures[i].colours if extractor.colour else ()
+        planes = [changed(pictures[i].grey, kinds), *(changed(plane, moves) for plane in colours)]
+        rows = zip(*planes, strict=True)
+        return [Picture(grey, tuple(colours), pictures[i].white) for grey, *colours in rows]
 
     sets = zip(*in_parallel(augment, range(len(pictures)), n_threads), strict=True)
     return np.concatenate([features, *(extractor.transform(part, n_threads) for part in sets)])

@@ -4,6 +4,8 @@ floor : normalisation raises the faintest texture to full strength. In photograp
     ground that is sensor noise, which a floor leaves out; in faces under changing light it is the face.
 partition : a pyramid of cells allows for things that move in the image. In aligned images, such as
     faces, a fine grid says more.
+colour : a colour histogram beside the chain, which sees grey values only. It harms where the colours are
+    those of the light and not of the thing.
 n_words : a larger codebook helps some sets (gender of unseen people) and harms others (sign_digits).
 
 Likelihood decides rather than a count of errors: it tells settings apart where both make hardly any.
@@ -22,10 +24,11 @@ from numpy.typing import NDArray
 from midfea.engines import EngineSettings
 from midfea.learning.class_weights import Weights
 from midfea.learning.codebook import MAX_IMAGES, learn_extractor
+from midfea.learning.colour import learn_colour_words, points_of
 from midfea.learning.extractor import FeatureExtractor
 from midfea.learning.folds import Indices, make_folds
 from midfea.learning.head import calibrate, validation_scores
-from midfea.learning.settings import FLOORS, PARTITIONS, WORD_COUNTS, ChainSettings
+from midfea.learning.settings import COLOURS, FLOORS, PARTITIONS, WORD_COUNTS, ChainSettings
 from midfea.pictures.picture import Picture
 from midfea.progress import reporting_to, track
 from midfea.stages.pooling import Partition
@@ -43,6 +46,7 @@ class ChoiceSettings:
 
     floors: tuple[float, float] = FLOORS
     partitions: tuple[Partition, Partition] = PARTITIONS
+    colours: tuple[float | None, ...] = COLOURS
     word_counts: tuple[int, int] = WORD_COUNTS
     n_images: int = 800
     min_images_per_class: int = 30
@@ -81,43 +85,62 @@ class Trials:
     rules: ChoiceSettings = ChoiceSettings()
 
     def choose(self, settings: ChainSettings) -> Choice:
-        """Floor and partition, one after the other, with a small codebook on some of the images."""
-        pairs: dict[str, Any] = {"floor": self.rules.floors, "partition": self.rules.partitions}
-        candidates = {name: pair for name, pair in pairs.items() if getattr(settings, name) == "auto"}
-        usual = {name: pair[0] for name, pair in candidates.items()}
+        """Floor, partition, colour: one after the other, with a small codebook on some of the images."""
+        rules = self.rules
+        values: dict[str, tuple[Any, ...]] = {
+            "floor": rules.floors,
+            "partition": rules.partitions,
+            "colour": rules.colours,
+        }
+        values = {name: each for name, each in values.items() if getattr(settings, name) == "auto"}
+        usual = {name: each[0] for name, each in values.items()}
         chosen = replace(settings.chain_settings(), **usual)
-        sample = sample_classes(self.y, self.seed, self.rules)
+        sample = sample_classes(self.y, self.seed, rules)
         classes, labels = np.unique(self.y[sample], return_inverse=True)
-        if not candidates or len(classes) < 2:
+        pictures = [self.pictures[i] for i in sample] if values else []
+        if not any(picture.colours for picture in pictures):
+            values.pop("colour", None)
+        if not values or len(classes) < 2:
             return Choice(chosen, False)
-        pictures = [self.pictures[i] for i in sample]
         groups = None if self.groups is None else self.groups[sample]
-        folds = make_folds(labels, self.rules.n_folds, self.seed, groups)
-        smallest, in_place = np.inf, False
-        for name in track([None, *candidates], "settings", 1 + len(candidates)):
-            tried = chosen if name is None else replace(chosen, **{name: candidates[name][1]})
-            loss = self._loss_of_small_chain(tried, pictures, classes, labels, folds)
-            if loss < (1 - self.rules.min_relative_gain) * smallest:
-                in_place = name == "partition" and loss < (1 - self.rules.aligned_gain) * smallest
+        folds = make_folds(labels, rules.n_folds, self.seed, groups)
+
+        def loss_with(features: NDArray[np.float32]) -> float:
+            return self._loss(features, labels, folds, self.class_weights[classes])
+
+        others = [(name, value) for name, each in values.items() for value in each[1:]]
+        smallest, in_place, of_chain = np.inf, False, np.empty(0, dtype=np.float32)
+        for name, value in track([("", None), *others], "settings", 1 + len(others)):
+            tried = replace(chosen, **{name: value}) if name else chosen
+            if name == "colour":  # the last: the chain stays as it was chosen
+                features = self._with_colour(of_chain, tried, pictures)
+            else:
+                features = self._features_of_small_chain(tried, pictures)
+            loss = loss_with(features)
+            if loss < (1 - rules.min_relative_gain) * smallest:
+                if name == "partition":
+                    in_place = loss < (1 - rules.aligned_gain) * smallest
+                if name != "colour":
+                    of_chain = features
                 smallest, chosen = loss, tried
         return Choice(chosen, in_place)
 
-    def _loss_of_small_chain(
-        self,
-        settings: ChainSettings,
-        pictures: Sequence[Picture],
-        classes: Indices,
-        labels: Indices,
-        folds: Indices,
-    ) -> float:
+    def _features_of_small_chain(
+        self, settings: ChainSettings, pictures: Sequence[Picture]
+    ) -> NDArray[np.float32]:
         small = replace(settings.without_auto(), scales=(1.0,), projection=None)
         small.n_words = min(int(small.n_words), self.rules.n_words)
         small.n_samples = min(small.n_samples, self.rules.n_samples)
         with reporting_to(None):  # its steps have the names of the model's own
             rng = np.random.RandomState(self.seed)
             extractor = learn_extractor(pictures, small, self.engine, self.n_threads, rng)
-            features = extractor.transform(pictures, self.n_threads)
-            return self._loss(features, labels, folds, self.class_weights[classes])
+            return extractor.transform(pictures, self.n_threads)
+
+    def _with_colour(
+        self, features: NDArray[np.float32], settings: ChainSettings, pictures: Sequence[Picture]
+    ) -> NDArray[np.float32]:
+        points, rng = [points_of(picture) for picture in pictures], np.random.RandomState(self.seed)
+        return learn_colour_words(points, float(settings.colour or 0), rng).beside(features, pictures)
 
     def _loss(
         self, features: NDArray[np.float32], labels: Indices, folds: Indices, weights: Weights

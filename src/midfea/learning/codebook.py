@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from midfea import stages
 from midfea.arrays import to_numpy
 from midfea.engines import Chain, EngineSettings, Projection, is_batched
+from midfea.learning.colour import learn_colour_words, points_of
 from midfea.learning.extractor import FeatureExtractor
 from midfea.learning.kmeans import kmeans
 from midfea.learning.principal import principal_directions
@@ -36,9 +37,14 @@ def learn_extractor(
     n_threads: int,
     rng: np.random.RandomState,
 ) -> FeatureExtractor:
-    """Filters, codebook and projection for these settings, which hold no "auto" but for the scales."""
+    """All that the features need, for these settings, which hold no "auto" but for the scales."""
     sample = _sample(len(pictures), MAX_IMAGES, rng)
-    greys = [pictures[i].grey for i in track(sample, "reading", len(sample))]
+    greys, colours, weight = [], [], settings.without_auto().colour
+    for i in track(sample, "reading", len(sample)):
+        picture = pictures[i]
+        greys.append(picture.grey)
+        if weight is not None:
+            colours.append(points_of(picture))
     scales = settings.scales
     if scales == "auto":
         large = np.median([max(grey.shape) for grey in greys]) >= LARGE_SIDE
@@ -59,7 +65,9 @@ def learn_extractor(
     n_cells = chain.n_cells(chain.scaled_shapes(greys[0].shape)[0])
     extractor = FeatureExtractor(chain, Projection(), n_cells, settings.max_side, engine)
     projection = _learn_projection(extractor, pictures, settings, n_threads, rng)
-    return replace(extractor, projection=projection)
+    # Last, so that the rest does not depend on it.
+    colour = None if weight is None else learn_colour_words(colours, float(weight), rng)
+    return replace(extractor, projection=projection, colour=colour)
 
 
 def make_chain(

@@ -6,12 +6,14 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from midfea.engines import Chain, EngineSettings, PreparedChain, Projection, is_batched
+from midfea.engines.reference import ReferenceChain
+from midfea.learning.colour import ColourNotes, ColourWords
 from midfea.parallel import in_parallel
 from midfea.pictures.images import Images, Pictures
 from midfea.pictures.picture import Picture
@@ -37,6 +39,7 @@ class FeatureExtractor:
     n_cells : cells in which codes are pooled
     max_side : larger images are reduced to so many pixels on their longer side; None: never
     engine : what computes
+    colour : what adds a colour histogram to the features, or None
     """
 
     chain: Chain
@@ -44,6 +47,7 @@ class FeatureExtractor:
     n_cells: int
     max_side: int | None
     engine: EngineSettings
+    colour: ColourWords | None = None
 
     @property
     def n_codes(self) -> int:
@@ -53,7 +57,8 @@ class FeatureExtractor:
     @property
     def n_features(self) -> int:
         """Features of an image."""
-        return self.projection.n_features(self.n_codes)
+        n_chain = self.projection.n_features(self.n_codes)
+        return n_chain if self.colour is None else n_chain + self.colour.n_features
 
     @property
     def prepared(self) -> PreparedChain:
@@ -78,11 +83,43 @@ class FeatureExtractor:
 
     def transform(self, pictures: Sequence[Picture], n_threads: int = 1) -> NDArray[np.float32]:
         """Features of pictures, (n, n_features), rows of unit length."""
+        if self.colour is None and is_batched(self.prepared):
+            greys = self._greys(pictures, "features", n_threads)
+            return self.prepared.features(greys, len(pictures))
+        features = np.empty((len(pictures), self.n_features), dtype=np.float32)
+        if self.colour is None:
+            self._put_features_of_chain(features, pictures, n_threads)
+            return features
+        notes = ColourNotes(pictures, self.colour)
+        n_chain = self.projection.n_features(self.n_codes)
+        self._put_features_of_chain(features[:, :n_chain], notes, n_threads)
+        self.colour.join(features, notes.histograms)
+        return features
+
+    def features_of(
+        self, picture: Picture, features_of_chain: NDArray[np.float32]
+    ) -> NDArray[np.float32]:
+        """Features (n_features,) of a picture, if those of the chain are known."""
+        if self.colour is None:
+            return features_of_chain
+        return self.colour.beside(features_of_chain[None], [picture])[0]
+
+    def stage_outputs(self, picture: Picture) -> dict[str, NDArray[Any]]:
+        """The outputs of every stage for one picture, by the plain stages."""
+        outputs = ReferenceChain(self.chain, self.projection).all_outputs(picture.grey)
+        if self.colour is not None:
+            outputs["colour_histogram"] = self.colour.histogram(picture)
+            outputs["features"] = self.features_of(picture, outputs["features"])
+        return outputs
+
+    def _put_features_of_chain(
+        self, features: NDArray[np.float32], pictures: Sequence[Picture], n_threads: int
+    ) -> None:
+        """The features of the chain alone into the rows of `features`; each picture is read once."""
         prepared = self.prepared
         if is_batched(prepared):
-            greys = self._greys(pictures, "features", n_threads)
-            return prepared.features(greys, len(pictures))
-        features = np.empty((len(pictures), self.n_features), dtype=np.float32)
+            features[:] = prepared.features(self._greys(pictures, "features", n_threads), len(pictures))
+            return
         if self.projection.dense is None:
 
             def row(picture: Picture) -> NDArray[np.float32]:
@@ -90,13 +127,12 @@ class FeatureExtractor:
 
             for i, values in enumerate(map_pictures(row, pictures, n_threads, "features")):
                 features[i] = values
-            return features
+            return
         pooled = map_pictures(self.pooled, pictures, n_threads, "features")
         for start in range(0, len(pictures), PROJECTED_AT_ONCE):
             stop = min(start + PROJECTED_AT_ONCE, len(pictures))
             # No more than there are: once `pooled` has ended, the linear algebra has all threads again.
             features[start:stop] = prepared.project(np.stack(list(islice(pooled, stop - start))))
-        return features
 
     def pooled_codes(self, pictures: Sequence[Picture], n_threads: int) -> Iterator[NDArray[np.float32]]:
         """The pooled codes of each picture."""

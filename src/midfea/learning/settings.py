@@ -15,10 +15,11 @@ from midfea.stages.pooling import Partition, Pooling, partition_levels
 
 ProjectionName = Literal["random", "gaussian", "uniform", "pca"]
 
-# What "auto" stands for where nothing is chosen by validation; the first of each pair of candidates.
+# What "auto" stands for where nothing is chosen by validation: the first of the candidates.
 FLOORS = (0.0, 0.5)
 PARTITIONS: tuple[Partition, Partition] = ("overlapping pyramid", (6, 6))
 WORD_COUNTS = (4096, 16384)
+COLOURS = (None, 0.3, 0.7)
 
 # The smallest and the largest value: what lies beyond would only fill the memory, or take for ever.
 _RANGES = {
@@ -77,6 +78,9 @@ class ChainSettings:
     n_components : dimensions after the projection; fewer if there are not so many before it.
     n_samples : descriptors from which the codebook is learned; patches, up to 50,000, for the filters.
     max_side : larger images are reduced so that their longer side has so many pixels (None: never).
+    colour : weight of a colour histogram beside the chain, which sees grey values only; None: no
+        colours. "auto" (presets "fast" and "best"): a classifier chooses None, 0.3 or 0.7 by validation
+        on the training images; without classes it is None.
     """
 
     n_filters: int = 9
@@ -98,6 +102,7 @@ class ChainSettings:
     n_components: int = 3000
     n_samples: int = 100_000
     max_side: int | None = 150
+    colour: float | Literal["auto"] | None = None
 
     def chain_settings(self) -> ChainSettings:
         """The parameters of the chain alone."""
@@ -120,6 +125,10 @@ class ChainSettings:
         self._require("sharpness", fine, f"above zero, and at most {MAX_SHARPNESS:g}")
         fine = self.max_side is None or _is_integer(self.max_side, 1, 1_000_000)
         self._require("max_side", fine, "None or a number of pixels")
+        colour = resolved.colour
+        fine = colour is None or (_is_number(colour) and 0 < float(colour) <= 1)
+        wanted = 'None, "auto", or the weight of the colours, above 0 and at most 1, such as 0.3'
+        self._require("colour", fine, wanted)
         scales: Any = self.scales
         fine = isinstance(scales, tuple | list) and 0 < len(scales) <= MAX_SCALES
         fine = fine and all(_is_number(scale) and MIN_SCALE <= scale <= MAX_SCALE for scale in scales)
@@ -135,8 +144,13 @@ class ChainSettings:
 
     def without_auto(self) -> ChainSettings:
         """With the usual value for each parameter that is "auto", but for the scales."""
-        usual = {"floor": FLOORS[0], "partition": PARTITIONS[0], "n_words": WORD_COUNTS[0]}
-        given: dict[str, Any] = {n: v for n, v in usual.items() if getattr(self, n) == "auto"}
+        usual: dict[str, Any] = {
+            "floor": FLOORS[0],
+            "partition": PARTITIONS[0],
+            "n_words": WORD_COUNTS[0],
+            "colour": COLOURS[0],
+        }
+        given = {name: value for name, value in usual.items() if getattr(self, name) == "auto"}
         return replace(self.chain_settings(), **given)
 
 

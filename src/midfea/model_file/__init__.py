@@ -3,7 +3,7 @@
 Loading runs no code and trusts nothing: the file must be what was written (`midfea.checksum`), every
 number and array must keep its rule (`schema`) and have the shape that the settings imply, and what is
 unknown is refused with a clear message. There is one reader for each version of the format; format 3 is
-format 2 with a checksum.
+format 2 with a checksum, format 4 has more parameters (`ADDED`) and `belonging`.
 """
 
 from __future__ import annotations
@@ -24,9 +24,23 @@ from midfea.model_file import v1, v2
 from midfea.model_file.saved import SavedModel
 from midfea.model_file.schema import MAX_FILE_BYTES, MAX_HEADER_BYTES, ModelFileError
 
-READERS = {1: v1.read, 2: v2.read, 3: v2.read}
-VERSION = 3
+READERS = {1: v1.read, 2: v2.read, 3: v2.read, 4: v2.read}
+VERSION = 4
 FIRST_SEALED_VERSION = 3
+# The format that first has a parameter (of all estimators, or of one), and what a file without it means.
+ALL = "all estimators"
+ADDED: dict[int, dict[str, dict[str, Any]]] = {
+    2: {
+        ALL: {"device": None, "precision": "exact"},
+        "MidFeaClassifier": {
+            "finetune": False,
+            "augment": None,
+            "network": None,
+            "keep_features": False,
+        },
+    },
+    4: {ALL: {"colour": None}, "MidFeaClassifier": {"class_weight": None, "unknown": None}},
+}
 DTYPES = {"F32": "<f4", "F64": "<f8", "I32": "<i4", "I64": "<i8", "BOOL": "?"}
 
 
@@ -46,6 +60,7 @@ def read_model(path: str | os.PathLike[str]) -> SavedModel:
         raise FileNotFoundError(f"{path}: no such model file")
     try:
         description, arrays = _parse(_content(path))
+        _add_parameters(description)
         saved = READERS[description["version"]](description, arrays)
         if arrays:
             listed = ", ".join(sorted(arrays))
@@ -58,6 +73,15 @@ def read_model(path: str | os.PathLike[str]) -> SavedModel:
         raise ModelFileError(f"{path}: {error}") from None
     except Exception as error:  # whatever a description can be made to do
         raise ModelFileError(f"{path}: the model's description is damaged ({error!r:.200})") from None
+
+
+def _add_parameters(description: dict[str, Any]) -> None:
+    """Give an old file's parameters those that its format does not have."""
+    for version, by_estimator in ADDED.items():
+        if description["version"] < version:
+            added = by_estimator[ALL] | by_estimator.get(description["class"], {})
+            for part in ("params", "settings"):
+                description[part] = added | description[part]
 
 
 def format_of(path: str | os.PathLike[str]) -> int:

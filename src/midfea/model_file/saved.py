@@ -54,6 +54,8 @@ class SavedModel:
             _require("projection", extractor.projection.matrix, (extractor.n_codes, n_features))
         if extractor.projection.mean is not None:
             _require("projection_mean", extractor.projection.mean, (extractor.n_codes,))
+        if extractor.colour is not None:
+            _require("colour.words", extractor.colour.words, (max(len(extractor.colour.words), 1), 3))
         if self.regressor is not None:
             n_inputs = _check_layer(self.regressor.ns_layer, extractor.n_features)
             _require("coef", self.regressor.coef, (n_inputs,))

@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from midfea.learning.class_weights import check_class_weight
+
 MAX_FILE_BYTES = 8_000_000_000
 MAX_HEADER_BYTES = 100_000_000
 MAX_CLASSES = 1_000_000
@@ -72,6 +74,7 @@ NUMBERS = {
     "C": Number(1e-12, 1e12),
     "logit_scale": Number(0, 1e9),
     "intercept": Number(-1e30, 1e30),
+    "colour_bandwidth": Number(1e-6, 1e9),
     "n_folds": Number(0, 1_000_000, whole=True),
     "n_groups": Number(0, 1_000_000_000, whole=True),
     "side": Number(1, 1_000_000_000, whole=True),
@@ -83,6 +86,7 @@ _SMALL_WHOLE = ArrayRule(("int64",), largest=64, lowest=0)
 ARRAYS = {
     "filters": _UNIT,
     "codebook": _UNIT,
+    "colour.words": ArrayRule(("float32",), largest=1e4),
     "projection.indices": _INDICES,
     "projection.indptr": _INDICES,
     "validation.indices": _INDICES,
@@ -131,6 +135,27 @@ def written_classes(classes: NDArray[Any]) -> list[Any]:
     if classes.dtype.kind not in CLASS_TYPES or not _are_plain(values):
         raise ValueError(f"labels such as {values[0]!r} cannot be saved: use text or numbers")
     return values
+
+
+def written_weights(class_weight: Any) -> Any:
+    """The parameter `class_weight`; a dict as pairs, since JSON's keys are text."""
+    if not isinstance(class_weight, Mapping):
+        return class_weight
+    pairs = [
+        [label.item() if isinstance(label, np.generic) else label, weight]
+        for label, weight in class_weight.items()
+    ]
+    for label, _ in pairs:
+        if not _are_plain([label]):
+            raise ValueError(f"class_weight: {label!r} cannot be saved: use text or numbers as labels")
+    return pairs
+
+
+def read_weights(written: Any) -> Any:
+    """The parameter `class_weight` as it was."""
+    class_weight = dict(written) if isinstance(written, list) else written
+    check_class_weight(class_weight)
+    return class_weight
 
 
 def read_classes(description: Mapping[str, Any]) -> NDArray[Any]:

@@ -19,19 +19,7 @@ from midfea.model_file.saved import Arrays, SavedModel, tuples
 from midfea.model_file.schema import ModelFileError, number, read_classes, take
 from midfea.model_file.v2 import read_extractor
 
-# Parameters that were added within the format, and those that it does not have yet.
-ADDED: dict[str, dict[str, Any]] = {
-    "MidFea": {"device": None, "precision": "exact"},
-    "MidFeaRegressor": {"device": None, "precision": "exact"},
-    "MidFeaClassifier": {
-        "device": None,
-        "precision": "exact",
-        "finetune": False,
-        "augment": None,
-        "network": None,
-        "keep_features": False,
-    },
-}
+CLASS_NAMES = ("MidFea", "MidFeaClassifier", "MidFeaRegressor")
 NS_NAMES = {"W": "W_", "b": "b_", "D": "D_", "class_responses": "selectivity_", "center": "center_"}
 NETWORK_NAMES = {"logit_scale": "temperature", "view_shift": "moved"}
 
@@ -39,9 +27,9 @@ NETWORK_NAMES = {"logit_scale": "temperature", "view_shift": "moved"}
 def read(description: dict[str, Any], arrays: Arrays) -> SavedModel:
     """The model of a file of this format; what is read is taken out of `arrays`."""
     name = description["class"]
-    if name not in ADDED:
+    if name not in CLASS_NAMES:
         raise ModelFileError(f"holds a {name!r}, which this midfea does not know")
-    params, settings = (_renamed(ADDED[name] | description[part]) for part in ("params", "settings"))
+    params, settings = (_renamed(description[part]) for part in ("params", "settings"))
     if "selectivity" in description:
         layer = dict(description["selectivity"])
         layer["ridge"] = "auto" if layer.get("ridge") == "cv" else layer.get("ridge")

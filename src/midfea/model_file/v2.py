@@ -1,4 +1,4 @@
-"""Format 2: the parts of a model by name, and the validation record."""
+"""Formats 2 to 4: the parts of a model by name, and the validation record."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator
 
 from midfea.engines import EngineSettings, Projection
 from midfea.learning.codebook import make_chain
+from midfea.learning.colour import ColourWords
 from midfea.learning.extractor import FeatureExtractor
 from midfea.learning.head import LinearHead
 from midfea.learning.network.head import NetworkHead
@@ -21,7 +22,15 @@ from midfea.learning.settings import ChainSettings
 from midfea.learning.validation import Validation
 from midfea.model_file.belonging import read_belonging, write_belonging
 from midfea.model_file.saved import NS_ARRAYS, Arrays, SavedModel, take_matrix, tuples
-from midfea.model_file.schema import ModelFileError, number, read_classes, take, written_classes
+from midfea.model_file.schema import (
+    ModelFileError,
+    number,
+    read_classes,
+    read_weights,
+    take,
+    written_classes,
+    written_weights,
+)
 
 VALIDATION_ARRAYS = ("indices", "labels", "scores", "folds")
 
@@ -31,8 +40,8 @@ def write(saved: SavedModel) -> tuple[dict[str, Any], Arrays]:
     extractor = saved.extractor
     description = {
         "class": saved.class_name,
-        "params": _plain(saved.params),
-        "settings": _plain(saved.settings),
+        "params": _written(saved.params),
+        "settings": _written(saved.settings),
         "n_cells": int(extractor.n_cells),
         "rounded": bool(extractor.chain.rounded),
     }
@@ -49,6 +58,9 @@ def write(saved: SavedModel) -> tuple[dict[str, Any], Arrays]:
         arrays["projection"] = extractor.projection.dense
     if mean is not None:
         arrays["projection_mean"] = mean
+    if extractor.colour is not None:
+        arrays["colour.words"] = extractor.colour.words
+        description["colour_bandwidth"] = _plain(extractor.colour.bandwidth)
     if saved.classifier is not None:
         _write_classifier(saved.classifier, description, arrays)
     if saved.regressor is not None:
@@ -86,6 +98,18 @@ def _write_layer(layer: NSLayer | None, arrays: Arrays) -> None:
         arrays |= {f"ns_layer.{name}": getattr(layer, name) for name in NS_ARRAYS}
 
 
+def _written(params: dict[str, Any]) -> dict[str, Any]:
+    """Parameters as JSON knows them."""
+    given = {"class_weight": written_weights(params["class_weight"])} if "class_weight" in params else {}
+    return {name: _plain(value) for name, value in (params | given).items()}
+
+
+def _read_params(params: dict[str, Any]) -> dict[str, Any]:
+    """Parameters as they were."""
+    given = {"class_weight": read_weights(params["class_weight"])} if "class_weight" in params else {}
+    return tuples(params) | given
+
+
 def _plain(value: Any) -> Any:
     """The value as JSON knows it; what JSON does not know (a RandomState, NaN) becomes None."""
     if isinstance(value, BaseEstimator):
@@ -105,9 +129,9 @@ def _plain(value: Any) -> Any:
 
 def read(description: dict[str, Any], arrays: Arrays) -> SavedModel:
     """The model of a file of this format; what is read is taken out of `arrays`."""
-    settings = tuples(description["settings"])
+    settings = _read_params(description["settings"])
     extractor = read_extractor(description, arrays, settings, bool(description["rounded"]))
-    saved = SavedModel(description["class"], tuples(description["params"]), settings, extractor)
+    saved = SavedModel(description["class"], _read_params(description["params"]), settings, extractor)
     if saved.class_name == "MidFeaClassifier":
         saved.classifier = _read_classifier(description, arrays, extractor)
     elif saved.class_name == "MidFeaRegressor":
@@ -129,8 +153,9 @@ def read_extractor(
     """The extractor that the settings describe."""
     chain_settings = ChainSettings(**{f.name: settings[f.name] for f in fields(ChainSettings)})
     chain_settings.check()
-    if settings["scales"] == "auto":
-        raise ModelFileError('scales must be numbers in a fitted model, got "auto"')
+    for name in ("scales", "colour"):
+        if settings[name] == "auto":
+            raise ModelFileError(f'{name} must be numbers in a fitted model, got "auto"')
     chain = make_chain(
         chain_settings,
         take(arrays, "filters"),
@@ -141,7 +166,12 @@ def read_extractor(
     mean = take(arrays, "projection_mean") if "projection_mean" in arrays else None
     projection = Projection(take_matrix(description, arrays), mean)
     n_cells = number(description, "n_cells")
-    return FeatureExtractor(chain, projection, n_cells, settings["max_side"], EngineSettings())
+    colour = None
+    if settings["colour"] is not None:
+        bandwidth = number(description, "colour_bandwidth")
+        colour = ColourWords(take(arrays, "colour.words"), bandwidth, float(settings["colour"]))
+    max_side = settings["max_side"]
+    return FeatureExtractor(chain, projection, n_cells, max_side, EngineSettings(), colour)
 
 
 def _read_classifier(

@@ -5,9 +5,12 @@ and Modeling Neuron Selectivity for Image Classification". Every faster path is 
 
     learn_filters -> soft_convolution -> max_pool_3d -> assemble_descriptors
         -> quantize (or soft_codes, llc_codes) -> pool_cells -> random_projection
+
+Beside it, ours: colour_points -> colour_histogram.
 """
 
 from midfea.stages.coding import llc_codes, nearest_words, quantize, soft_codes
+from midfea.stages.colour import cell_means, colour_codes, colour_histogram, colour_points
 from midfea.stages.filters import learn_filters, sample_patches
 from midfea.stages.kmeans import kmeans
 from midfea.stages.low_level import (
@@ -26,6 +29,10 @@ from midfea.stages.projection import projection_matrix, random_projection
 __all__ = [
     "Partition",
     "assemble_descriptors",
+    "cell_means",
+    "colour_codes",
+    "colour_histogram",
+    "colour_points",
     "convolve",
     "flat_below",
     "kmeans",
