@@ -22,7 +22,7 @@ from midfea.cli.common import (
 )
 from midfea.cli.groups import Groups, check_groups, choose_groups
 from midfea.cli.mending import mending
-from midfea.cli.options import PRESETS_HELP, Folder, Jobs, Preset, Report, Seed, SkippedFile
+from midfea.cli.options import PRESETS_HELP, Folder, Jobs, Others, Preset, Report, Seed, SkippedFile
 from midfea.cli.results import print_accuracy, print_classes, print_promises, print_refusing
 from midfea.extras import install_line
 
@@ -55,13 +55,7 @@ def train(
             show_default=False,
         ),
     ] = None,
-    other: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR",
-            help="A folder of images of none of the classes: what predict --unknown refuses.",
-        ),
-    ] = None,
+    other: Others = None,
     report: Report = None,
     skipped: SkippedFile = None,
     groups: Groups = "auto",
@@ -100,11 +94,11 @@ def train(
             _check_classes(data.target, data.tree)
         warn_nested(data)
         _warn_duplicates([image.digest() for image in data.images], data.target, data.paths, folder)
-        kept_together = choose_groups(groups, folder, data)
-        model.fit(data.images, data.target, kept_together, _read_others(other, model))
+        own = choose_groups(groups, folder, data)
+        model.fit(data.images, data.target, own, _read_others(other, model))
     output = _save(model, output)
-    seconds = time.perf_counter() - started
-    learned = f"{len(data.images)} images of {len(model.classes_)} classes in {seconds:.0f} s"
+    learned = f"{len(data.images)} images of {len(model.classes_)} classes"
+    learned += f" in {time.perf_counter() - started:.0f} s"
     print(f"Learned from {learned}.")
     if len(model.validation_):
         _print_validation(model, output)
