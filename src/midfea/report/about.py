@@ -171,7 +171,9 @@ def _measured(model: MidFeaClassifier) -> Measured | None:
 
 
 def uses_colour(model: MidFeaBase) -> bool:
-    """Whether a model sees colours: those of the network head."""
+    """Whether a model sees colours: beside the chain, or by the network head."""
+    if model.extractor_.colour is not None:
+        return True
     network = model.network_ if isinstance(model, MidFeaClassifier) else None
     return network is not None and network.network.n_planes > 1
 
