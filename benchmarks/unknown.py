@@ -145,9 +145,9 @@ def nearest(k: int) -> Callable[[Fitted, Any, Any], Any]:
 
 def mahalanobis(fitted: Fitted, logits: Any, x: Any) -> Any:
     """To the nearest class mean, by the covariance within the classes, in the span of the samples."""
-    _, directions = principal_directions(fitted.features, len(fitted.y) - 1)
-    inside, points = (a.astype(np.float64) @ directions for a in (fitted.features, x))
-    outside = np.maximum((x.astype(np.float64) ** 2).sum(axis=1) - (points**2).sum(axis=1), 0)
+    mean, directions = principal_directions(fitted.features, len(fitted.y) - 1)
+    inside, points = ((a - mean) @ directions for a in (fitted.features, x))
+    outside = np.maximum(((x - mean) ** 2).sum(axis=1) - (points**2).sum(axis=1), 0)
     means = np.stack([inside[fitted.y == label].mean(axis=0) for label in np.unique(fitted.y)])
     within = inside - means[fitted.y]
     variances, axes = np.linalg.eigh(within.T @ within / len(within))

@@ -284,7 +284,7 @@ def in_series(tmp_path_factory):
 
 
 def test_series_and_near_duplicates_are_kept_together_and_said(in_series, tmp_path):
-    result = midfea("train", in_series, "-o", tmp_path / "m.midfea")
+    result = train(in_series, "-o", tmp_path / "m.midfea")
     assert result.returncode == 0, result.stderr
     assert "1 images are near-duplicates of others (encoded again" in result.stderr
     assert "class0/00000-00000.png and class0/copy.webp" in result.stderr

@@ -47,7 +47,8 @@ def test_everyone_says_that_there_are_too_few_images(photos, server, tmp_path):
     for path in [sorted(kind.iterdir())[i] for kind in sorted(photos.iterdir())[:2] for i in (0, 4)]:
         (few / path.parent.name).mkdir(parents=True, exist_ok=True)
         shutil.copy(path, few / path.parent.name)
-    printed = run("train", few, "-o", model_file, "--report", report).stdout
+    options = ("--report", report, "--preset", "fast")
+    printed = run("train", few, "-o", model_file, *options).stdout
     interval = midfea.load(model_file).validation_.interval
     said = f"too few images to say (95 % interval {100 * interval.low:.1f} to 100.0 %)"
     assert f"Accuracy on new images: {said}" in printed

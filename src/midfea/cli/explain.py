@@ -40,6 +40,7 @@ def explain(
     from midfea.explain.page import write_page
     from midfea.extras import MissingExtra, require
     from midfea.progress import progress_bars
+    from midfea.view.refusal import belonging_words
 
     kinds = {".png": write_drawing, ".html": write_page}
     if output.suffix.lower() not in kinds:
@@ -69,4 +70,6 @@ def explain(
     kinds[output.suffix.lower()](output, found, title, examples)
     print(title)
     print(sum_of_parts(found))
+    if found.belonging is not None:
+        print(f"Belonging: {found.belonging:.1%} ({belonging_words(found.belonging)})")
     print(f"Explanation: {output}")

@@ -13,6 +13,12 @@ Seed = Annotated[int, typer.Option(help="Seed of all random choices: same seed, 
 Jobs = Annotated[int | None, typer.Option(help="Threads to use. Default: all cores.", min=1)]
 PRESETS_HELP = "fast: seconds. paper: the paper's settings. best: most accurate, minutes."
 Report = Annotated[Path | None, typer.Option(help="Also write a report (one HTML file).")]
+Others = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="DIR", help="A folder of images of none of the classes: what predict --unknown refuses."
+    ),
+]
 Unknown = Annotated[
     float | None,
     typer.Option(

@@ -13,11 +13,13 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from midfea.estimators.classifier import MidFeaClassifier
     from midfea.export.runtime import Predictor
     from midfea.learning.decisions import Target
     from midfea.learning.predictions import Predictions
 
 N_CLASSES_SHOWN = 12
+UNKNOWN_SHARE, MAX_UNKNOWN_SHARE = 0.01, 0.1  # of images of the classes, refused wrongly
 
 
 def print_classes(predictions: Predictions, all_are: str = "") -> None:
@@ -91,3 +93,19 @@ def print_promises(predictions: Predictions, model: Path) -> None:
         if miss.threshold(predictions).value is not None:
             wish = shlex.quote(f"{miss.name}={miss.share:g}")
             print(f"  (midfea predict {model} PHOTOS --miss {wish})")
+
+
+def print_refusing(model: MidFeaClassifier, path: Path) -> None:
+    """How to refuse images of none of the classes, or why that cannot be done."""
+    problem = model.problem_with_unknown(UNKNOWN_SHARE)
+    share, more = UNKNOWN_SHARE, ""
+    if problem:
+        smallest = model.smallest_unknown
+        if smallest is None or smallest > MAX_UNKNOWN_SHARE:
+            print(f"Images of none of the classes cannot be refused: {problem}.")
+            return
+        share, more = smallest, ", more images allow less"
+    print(
+        f"Images that look like none of the classes can be refused, at most {100 * share:g} in 100 of "
+        f"the classes' own by mistake{more}:\n  (midfea predict {path} PHOTOS --unknown {share:g})"
+    )

@@ -18,11 +18,12 @@ from midfea.cli.common import (
     warn,
     warn_listed,
     warn_nested,
+    warn_skipped,
 )
 from midfea.cli.groups import Groups, check_groups, choose_groups
 from midfea.cli.mending import mending
-from midfea.cli.options import PRESETS_HELP, Folder, Jobs, Preset, Report, Seed, SkippedFile
-from midfea.cli.results import print_accuracy, print_classes, print_promises
+from midfea.cli.options import PRESETS_HELP, Folder, Jobs, Others, Preset, Report, Seed, SkippedFile
+from midfea.cli.results import print_accuracy, print_classes, print_promises, print_refusing
 from midfea.extras import install_line
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 
     from midfea import MidFeaClassifier
     from midfea.datasets.diagnosis import Tree
+    from midfea.learning.refusal import Refusal
+    from midfea.pictures.picture import Picture
     from midfea.progress import Plan
 
 MIN_IMAGES_PER_CLASS = 10
@@ -52,6 +55,7 @@ def train(
             show_default=False,
         ),
     ] = None,
+    other: Others = None,
     report: Report = None,
     skipped: SkippedFile = None,
     groups: Groups = "auto",
@@ -73,6 +77,7 @@ def train(
         midfea train photos
         midfea train photos -o pets.midfea --preset fast --report report.html
         midfea train photos --groups people.csv:person
+        midfea train photos --other everything-else
     """
     from midfea.estimators.presets import default_preset
     from midfea.progress import expect, progress_bars
@@ -89,10 +94,11 @@ def train(
             _check_classes(data.target, data.tree)
         warn_nested(data)
         _warn_duplicates([image.digest() for image in data.images], data.target, data.paths, folder)
-        model.fit(data.images, data.target, choose_groups(groups, folder, data))
+        own = choose_groups(groups, folder, data)
+        model.fit(data.images, data.target, own, _read_others(other, model))
     output = _save(model, output)
-    seconds = time.perf_counter() - started
-    learned = f"{len(data.images)} images of {len(model.classes_)} classes in {seconds:.0f} s"
+    learned = f"{len(data.images)} images of {len(model.classes_)} classes"
+    learned += f" in {time.perf_counter() - started:.0f} s"
     print(f"Learned from {learned}.")
     if len(model.validation_):
         _print_validation(model, output)
@@ -104,6 +110,21 @@ def train(
     if report is not None:
         _write_report(report, model, data, folder, learned, seed)
         print(f"Report: {report}")
+
+
+def _read_others(folder: Path | None, model: MidFeaClassifier) -> list[Picture] | None:
+    """Pictures of none of the classes; ValueError if the folder has none."""
+    from midfea.datasets.folder import find_images, read_photos
+
+    if folder is None:
+        return None
+    photos, skipped = read_photos(find_images([folder]), model.max_side, model.min_side)
+    warn_skipped(skipped, len(photos) + len(skipped))
+    if not photos:
+        raise ValueError(
+            f"{folder}: no usable image for --other; it needs images of none of the classes"
+        )
+    return [photo.picture for photo in photos]
 
 
 def _steps(folder: Path, model: MidFeaClassifier) -> Plan:
@@ -128,6 +149,7 @@ def _print_validation(model: MidFeaClassifier, path: Path) -> None:
             f"Accuracy on new images: {validation.interval}\n  ({validation.how})", predictions
         )
         print_promises(predictions, path)
+        print_refusing(model, path)
     else:
         print(f"Accuracy on new images: {validation.interval}\n  ({validation.how})")
 
@@ -189,7 +211,19 @@ def _write_report(
             Gallery(data.images, data.thumbnails, names).take(validation.indices),
             facts,
             training_curve(model, data.target, seed),
+            _refusal(model, data.target, seed),
         )
+
+
+def _refusal(model: MidFeaClassifier, labels: Any, seed: int) -> Refusal | None:
+    """How models that do not know some of the classes refuse their images."""
+    import numpy as np
+
+    from midfea.learning.refusal import leave_classes_out
+
+    y = np.searchsorted(model.classes_, labels)
+    features, groups = model.training_features_, model.training_groups_
+    return leave_classes_out(features, y, model.head_.C, seed, groups, model.class_weights_)
 
 
 def make_classifier(

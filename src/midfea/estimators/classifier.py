@@ -108,7 +108,7 @@ class MidFeaClassifier(FittedClassifier):
         """
         self._check_parameters()
         kinds, tune = check_augment(self.augment), self.fine_tunes()  # errors now, and not after minutes
-        pictures = self._pictures(images)
+        pictures, strange = self._pictures(images), None if others is None else self._pictures(others)
         numbers = self._encode_labels(y, len(pictures))
         given = _check_groups(groups, numbers)
         with progress_bars(self.verbose):
@@ -121,6 +121,7 @@ class MidFeaClassifier(FittedClassifier):
             choice = trials.choose(self.chain_settings())
             extractor, features = trials.learn(choice.settings, check_random_state(self.random_state))
             self._take_extractor(extractor, choice.settings)
+            negatives = None if strange is None else extractor.transform(strange, trials.n_threads)
             self._keep(features)
             folds = make_folds(numbers, self._n_folds(numbers, tune), seed, joined)
             if kinds == "auto":
@@ -133,7 +134,6 @@ class MidFeaClassifier(FittedClassifier):
             if tune:
                 groups = None if given is None else joined
                 self._fit_network(trials, folds, groups, validated, choice.in_place)
-            negatives = None if others is None else self.features(others)
             self._fit_belonging(features, folds, joined, negatives)
         return self
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -120,6 +121,11 @@ class FittedClassifier(ClassifierMixin, MidFeaBase):
     def problem_with_unknown(self, unknown: float) -> str:
         """Why no image can be refused at this share of images of the classes; empty if some can."""
         return self.parts_.problem_with_unknown(unknown)
+
+    @property
+    def smallest_unknown(self) -> float | None:
+        """The smallest share of images of the classes at which images can be refused, rounded up."""
+        return None if self.belonging_ is None else math.ceil(1000 * self.belonging_.smallest) / 1000
 
     @property
     def unknown_label_(self) -> Any:

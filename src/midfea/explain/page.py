@@ -13,6 +13,7 @@ from midfea.explain.content import Example
 from midfea.files import replacing
 from midfea.view.colours import overlay, stage_drawings
 from midfea.view.markup import Part, bar, figure, page, text
+from midfea.view.refusal import belonging_words
 
 STYLE = Path(__file__).with_name("explain.css")
 MAX_CLASSES = 8
@@ -71,8 +72,15 @@ def _where(explanation: Explanation) -> str:
     return (
         f'<div class="two">{figure(explanation.image, "the image as the model sees it")}'
         f"<div>{coloured}{LEGEND}</div></div>"
-        f'<p class="key">{text(content.sum_of_parts(explanation))}</p>'
+        f'<p class="key">{text(content.sum_of_parts(explanation))}</p>{_belonging(explanation)}'
     )
+
+
+def _belonging(explanation: Explanation) -> str:
+    if explanation.belonging is None:
+        return ""
+    words = belonging_words(explanation.belonging)
+    return f'<p class="key">Belonging {explanation.belonging:.1%}: {text(words)}.</p>'
 
 
 def _words(explanation: Explanation, words: Sequence[Word], css: str) -> str:

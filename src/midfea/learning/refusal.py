@@ -14,7 +14,7 @@ from midfea.learning.head import LinearHead, fit_linear_head, validate_C
 from midfea.progress import reporting_to, track
 
 N_CLASS_GROUPS = 5  # classes are left out in so many groups
-N_FOLDS = 5
+N_FOLDS = 3
 SHARES = (0.01, 0.05)  # of the images of the classes, that may be refused
 
 

@@ -171,10 +171,11 @@ def _measured(model: MidFeaClassifier) -> Measured | None:
 
 
 def uses_colour(model: MidFeaBase) -> bool:
-    """Whether a model sees colours: by colour words, or by the network head."""
+    """Whether a model sees colours: beside the chain, or by the network head."""
+    if model.extractor_.colour is not None:
+        return True
     network = model.network_ if isinstance(model, MidFeaClassifier) else None
-    by_network = network is not None and network.network.n_planes > 1
-    return by_network or model.extractor_.colour is not None
+    return network is not None and network.network.n_planes > 1
 
 
 def _chosen(model: MidFeaBase) -> dict[str, Any]:

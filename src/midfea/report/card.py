@@ -101,7 +101,8 @@ def _limits(about: About) -> list[str]:
         return []
     lines = [
         "It gives one answer for a whole image: not where something is, nor several things at once.",
-        "It answers with one of its classes, also for an image of something else.",
+        "It answers with one of its classes, also for an image of something else, unless it is asked to "
+        "refuse such images (`--unknown`); images that are very like a class pass even then.",
         "It was tested on images like those it learned from, not on other cameras, places, light or "
         "times. Test it on such images with `midfea evaluate` before you rely on it.",
         "If images came in series that were not kept together, the accuracy is too high for new series.",

@@ -21,16 +21,19 @@ from midfea.files import replacing
 from midfea.learning.curve import LearningCurve
 from midfea.learning.interval import Interval
 from midfea.learning.predictions import Predictions
+from midfea.learning.refusal import Refusal
 from midfea.provenance import command_line
 from midfea.report.gallery import Gallery, mistakes, script_data, stage_maps
 from midfea.view import charts, confusion, decisions, inside
 from midfea.view.markup import Part, facts, page, scrollable, static, text
+from midfea.view.refusal import refusal_text
 
 if TYPE_CHECKING:
     from midfea.export.runtime import Predictor
 
 FOLDER = Path(__file__).parent
 N_TIMED_IMAGES = 15
+N_BEFORE_REFUSAL = 4  # parts of the page
 DIALOG = (
     '<dialog id="images" aria-labelledby="images-title"><div class="top"><h2 id="images-title"></h2>'
     '<button type="button" id="images-close">Close</button></div><p id="images-note"></p>'
@@ -67,6 +70,7 @@ def write_report(
     gallery: Gallery,
     about: Facts,
     curve: LearningCurve | None = None,
+    refusal: Refusal | None = None,
 ) -> None:
     """Write how well a fitted classifier predicts labelled images, and what is inside it.
 
@@ -76,9 +80,12 @@ def write_report(
     predictions : for images that the classifier, or one like it, did not learn from
     gallery : those images, in the same order
     curve : of the training images, if they are at hand
+    refusal : how images of other things are refused, if that was measured
     """
     model = classifier if isinstance(classifier, MidFeaClassifier) else None
     parts = _parts(model, predictions, about.interval, gallery, curve)
+    if refusal is not None:
+        parts.insert(N_BEFORE_REFUSAL, Part("unknown", "None of these", refusal_text(refusal)))
     if about.skipped:
         rows = "".join(f"<tr><td>{text(f)}<td>{text(why)}" for f, why in about.skipped)
         listed = scrollable("Files left out", f"<table><tr><th>File<th>Why{rows}</table>")

@@ -27,9 +27,11 @@ from midfea.serve.store.decoding import open_pixels
 from midfea.serve.store.workspace import Workspace
 from midfea.serve.training.features import KeptFeatures
 from midfea.view.colours import overlay, stage_drawings
+from midfea.view.refusal import belonging_words
 
 router = APIRouter(tags=["classify"])
 IMAGE = form_body(64 * MEGABYTE, optional=True)  # instead, `id` may name an image of the workspace
+UNKNOWN_SHARE = 0.02  # of the classes' own images that are called "none of these"
 UNSURE_BELOW = 0.6  # probability of the predicted class
 N_NEAREST = 6
 
@@ -102,10 +104,12 @@ def _prediction(loaded: LoadedModel, image: Picture, explain: bool) -> Json:
     evidence = None
     if explain:
         explanation = loaded.model.explain(image)
-        probabilities = explanation.probabilities
+        probabilities, belonging = explanation.probabilities, explanation.belonging
         evidence = data_uri(overlay(explanation.image, explanation.evidence))
     else:
-        probabilities = loaded.model.predict_proba([image])[0]
+        rows_of, belongings = loaded.model.predict_all([image])
+        probabilities = rows_of[0]
+        belonging = None if np.isnan(belongings[0]) else float(belongings[0])
     order = np.argsort(-probabilities, kind="stable")
     rows = [
         {"class": str(loaded.model.classes_[i]), "probability": round(float(probabilities[i]), 6)}
@@ -114,6 +118,9 @@ def _prediction(loaded: LoadedModel, image: Picture, explain: bool) -> Json:
     return {
         "predicted": rows[0]["class"],
         "unsure": bool(probabilities[order[0]] < UNSURE_BELOW),
+        "belonging": belonging,
+        "none_of_these": belonging is not None and belonging <= UNKNOWN_SHARE,
+        "belonging_text": "" if belonging is None else belonging_words(belonging),
         "probabilities": rows,
         "milliseconds": round(1e3 * (time.perf_counter() - begun), 1),
         "evidence": evidence,

@@ -94,6 +94,9 @@ export interface State {
 export interface Prediction {
   predicted: string;
   unsure: boolean;
+  belonging: number | null; // how much the image looks like images of the classes
+  none_of_these: boolean;
+  belonging_text: string;
   probabilities: { class: string; probability: number }[];
   milliseconds: number;
   evidence: string | null;

@@ -63,13 +63,15 @@ export class PredictionCard {
   /** Show the prediction as it stands under a threshold. @param {number} threshold */
   update(threshold) {
     if (!this.prediction) return;
-    const { predicted, probabilities, milliseconds } = this.prediction;
+    const { predicted, probabilities, milliseconds, none_of_these: none, belonging_text: likeness } = this.prediction;
     const { probability } = probabilities[0];
-    this.unsure = probability < threshold;
-    const title = this.unsure ? [el("span", { class: "unsure" }, "Unsure"), `: ${predicted}?`] : [predicted];
+    this.unsure = none || probability < threshold;
+    const doubt = none ? "None of these" : "Unsure";
+    const title = this.unsure ? [el("span", { class: "unsure" }, doubt), `: ${predicted}?`] : [predicted];
     this.title.replaceChildren(...title, ` ${confidence(probability)}`);
     const known = this.question.id ? ", an image that the model may have been trained on" : "";
-    setText(this.facts, `${this.name}${known} · ${Math.round(milliseconds)} ms`);
+    const unlike = none ? ` · Unlike the classes: ${likeness}` : "";
+    setText(this.facts, `${this.name}${known} · ${Math.round(milliseconds)} ms${unlike}`);
     if (!this.bars.firstChild) this.#showBars(N_CLASSES_FIRST);
     this.evidence.hidden = this.why.hidden = this.wrong.hidden = false;
     this.correct.hidden = Boolean(this.question.id);

@@ -120,7 +120,8 @@ function summarise() {
   /** @type {Map<string, number>} */
   const tally = new Map();
   for (const { prediction, unsure } of cards) {
-    const name = !prediction ? "no prediction" : unsure ? "unsure" : prediction.predicted;
+    const doubt = prediction?.none_of_these ? "none of these" : "unsure";
+    const name = !prediction ? "no prediction" : unsure ? doubt : prediction.predicted;
     tally.set(name, (tally.get(name) ?? 0) + 1);
   }
   const counts = [...tally].sort((a, b) => b[1] - a[1]).map(([name, n]) => `${name} ${number(n)}`);
