@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from midfea import MidFeaClassifier
-from midfea.estimators.classifier import IMAGES_AT_ONCE
+from midfea.estimators.fitted_classifier import IMAGES_AT_ONCE
 from midfea.progress import counting_from, expect, progress_bars, reporting_to, track
 from midfea.progress.display import NotebookBar, PlainLines, time_left
 from midfea.progress.remaining import Remaining, State

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from midfea.extras import missing
 from midfea.learning.choices import ChoiceSettings
 from midfea.learning.codebook import LARGE_SIDE, MAX_IMAGES
 from midfea.learning.folds import n_folds_for
@@ -66,7 +66,7 @@ def expected_steps(
         layer = 0.01 * n_neurons * (1 + n_images / 500)
         steps += [("classifier", classifier + 3 * layer), ("neuron selectivity", layer)]
     steps.append(("linear head", 0.4 + svm))  # this one is not reported
-    if n_new is None and model.finetune and find_spec("torch"):
+    if n_new is None and model.finetune and not missing("torch"):
         steps += _network_steps(model.network or NetworkSettings(), n_images, n_classes)
     return steps
 

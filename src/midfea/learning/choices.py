@@ -108,7 +108,8 @@ class Trials:
         folds = make_folds(labels, rules.n_folds, self.seed, groups)
 
         def loss_with(features: NDArray[np.float32]) -> float:
-            return self._loss(features, labels, folds, self.class_weights[classes])
+            with reporting_to(None):  # a step of the model's own has this name
+                return self._loss(features, labels, folds, self.class_weights[classes])
 
         others = [(name, value) for name, each in values.items() for value in each[1:]]
         smallest, in_place, of_chain = np.inf, False, np.empty(0, dtype=np.float32)
