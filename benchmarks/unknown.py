@@ -1,6 +1,6 @@
 """Images of none of the classes: are they told from images of the classes, and are promises kept?
 
-    python benchmarks/unknown.py --data DIR [--only classes promise hands] [--draws 5] [--splits 20]
+    python benchmarks/unknown.py --data DIR [--only classes promise animals] [--draws 5] [--splits 20]
         [--preset fast] [--json benchmarks/unknown.json]
 
 classes : models know half of the classes; how often does an image of these have a higher value than one
@@ -9,7 +9,7 @@ classes : models know half of the classes; how often does an image of these have
     Mahalanobis distance. 20 training images of a class on Caltech-101, 60 on textures, 100 on
     sign_digits, and half of the series on traffic.
 promise : `unknown` = 0.01 and 0.05; which share of test images of the classes is refused, over splits?
-hands : a model of six kinds of animals; which share of photographs of hands does it refuse?
+animals : a model of six kinds of animals; which share of the photographs of sign_digits does it refuse?
 
 Rows in the file are kept, but for those measured anew.
 """
@@ -112,8 +112,8 @@ def in_order(
     return task
 
 
-def hands_and_animals(data: Path, draw: int) -> Task:
-    """Forty images of each animal for training, ten others; twenty hands of each digit."""
+def animals_and_sign_digits(data: Path, draw: int) -> Task:
+    """Forty images of each animal for training, ten others; twenty photographs of each digit."""
     classes = classes_of(data, "caltech101")
     classes = {label: classes[label] for label in ANIMALS} | classes_of(data, "sign_digits")
     return divided(classes, list(ANIMALS), sorted(set(classes) - set(ANIMALS)), (40, 10, 20), draw)
@@ -205,7 +205,7 @@ def measure_promise(data: Path, name: str, split: int) -> Row:
 
 def main() -> None:
     parser = make_parser(__doc__)
-    sections = ("classes", "promise", "hands")
+    sections = ("classes", "promise", "animals")
     parser.add_argument("--only", nargs="+", choices=sections, default=list(sections))
     parser.add_argument("--sets", nargs="+", choices=tuple(SIZES), default=list(SIZES))
     parser.add_argument("--draws", type=int, default=5)
@@ -231,11 +231,11 @@ def main() -> None:
                     task = half_of_the_classes(given.data, name, draw)
                     keep(section, name, draw, measure_classes(task, given.preset, draw))
                 print_classes(section, name, rows)
-        elif section == "hands":
+        elif section == "animals":
             for draw in range(given.draws):
-                task = hands_and_animals(given.data, draw)
-                keep(section, "hands", draw, measure_classes(task, given.preset, draw))
-            print_classes(section, "hands", rows)
+                task = animals_and_sign_digits(given.data, draw)
+                keep(section, "animals", draw, measure_classes(task, given.preset, draw))
+            print_classes(section, "animals", rows)
         else:
             for name in [name for name in given.sets if name in ("sign_digits", "textures")]:
                 for split in range(given.splits):
