@@ -11,7 +11,6 @@ file are kept, but for those measured anew.
 from __future__ import annotations
 
 import json
-import os
 import time
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -91,14 +90,8 @@ def measure(given: Any, name: str, ratio: int, preset: str, weight: str, split: 
         "rare_recall": recalls[PAIRS[name].rare],
         "network": model.network_ is not None,
         "seconds": round(seconds, 1),
-        "about": about([split]) | commit_of_environment(),
+        "about": about([split]),
     }
-
-
-def commit_of_environment() -> Row:
-    """On a machine without git the commit is said by MIDFEA_COMMIT."""
-    commit = os.environ.get("MIDFEA_COMMIT")
-    return {"commit": commit} if commit else {}
 
 
 def main() -> None:

@@ -44,11 +44,15 @@ def command_line(changes: Mapping[Path, Path] | None = None) -> str:
 
 
 def commit() -> str:
-    """The commit of this source tree, "+changes" if a Python file differs; without git the version."""
+    """The commit of this source tree, "+changes" if a Python file differs; without git the version.
+
+    On a machine without git, MIDFEA_COMMIT says it.
+    """
     folder = Path(__file__).parent
     # A package that was installed into somebody's repository is not part of it.
     if _git(folder, "ls-files", "--error-unmatch", Path(__file__).name) is None:
-        return f"midfea {_versions(('midfea',)).get('midfea', 'of unknown version')}"
+        version_text = f"midfea {_versions(('midfea',)).get('midfea', 'of unknown version')}"
+        return os.environ.get("MIDFEA_COMMIT") or version_text
     changed = _git(folder, "status", "--porcelain", "--", ":(top)*.py")
     return f"{_git(folder, 'rev-parse', 'HEAD')}{'+changes' if changed else ''}"
 
