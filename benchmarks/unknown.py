@@ -1,7 +1,7 @@
 """Images of none of the classes: are they told from images of the classes, and are promises kept?
 
     python benchmarks/unknown.py --data DIR [--only classes promise animals] [--draws 5] [--splits 20]
-        [--preset fast] [--json benchmarks/unknown.json]
+        [--first 0] [--preset fast] [--json benchmarks/unknown.json]
 
 classes : models know half of the classes; how often does an image of these have a higher value than one
     of the others (area under the curve, %)? Beside our value those that are usual, on the same features
@@ -210,6 +210,7 @@ def main() -> None:
     parser.add_argument("--sets", nargs="+", choices=tuple(SIZES), default=list(SIZES))
     parser.add_argument("--draws", type=int, default=5)
     parser.add_argument("--splits", type=int, default=20, help="of promise")
+    parser.add_argument("--first", type=int, default=0, help="draw or split to begin with")
     parser.add_argument("--preset", default="fast")
     parser.add_argument("--json", type=Path, default=None, help="file of the rows")
     given = parser.parse_args()
@@ -227,18 +228,18 @@ def main() -> None:
     for section in given.only:
         if section == "classes":
             for name in given.sets:
-                for draw in range(given.draws):
+                for draw in range(given.first, given.draws):
                     task = half_of_the_classes(given.data, name, draw)
                     keep(section, name, draw, measure_classes(task, given.preset, draw))
                 print_classes(section, name, rows)
         elif section == "animals":
-            for draw in range(given.draws):
+            for draw in range(given.first, given.draws):
                 task = animals_and_sign_digits(given.data, draw)
                 keep(section, "animals", draw, measure_classes(task, given.preset, draw))
             print_classes(section, "animals", rows)
         else:
             for name in [name for name in given.sets if name in ("sign_digits", "textures")]:
-                for split in range(given.splits):
+                for split in range(given.first, given.splits):
                     keep(section, name, split, measure_promise(given.data, name, split))
                 print_promise(name, rows)
 
