@@ -230,7 +230,7 @@ def test_codes_of_each_class_solve_their_convex_problem(by_class):
     X, y, _ = problem(1, p=10, d=6, counts=(6, 5, 7))
     X *= 2
     blocks, weights = class_blocks(y), Weights()
-    settings = Settings(solver="proximal", max_iter=5, tol=0)
+    settings = Settings(solver="proximal", max_iter=5, tol=0, nonnegative=False)
     start = make_start("kmeans", X, blocks, 6, np.random.RandomState(0))
     *_, (layer, _) = rounds(X, blocks, start, weights, settings)
     for _ in range(40 if by_class else 1):

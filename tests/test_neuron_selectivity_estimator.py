@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -13,6 +13,7 @@ from midfea.estimators.neuron_selectivity import (
     NeuronSelectivity,
     responses_order,
 )
+from midfea.parallel import linear_algebra_threads
 from test_neuron_selectivity import problem
 
 
@@ -62,12 +63,20 @@ def test_neurons_sorted_by_class():
     assert (np.diff(model.class_responses_[order].argmax(axis=1)) >= 0).all()
 
 
-def test_same_seed_same_answer_and_order_of_samples_kept():
-    X, y = blobs()
-    first, second = (NeuronSelectivity(8, random_state=1).fit(X, y) for _ in range(2))
-    assert_allclose(first.W_, second.W_, rtol=0)
-    shuffled = NeuronSelectivity(4, random_state=1).fit(X[::-1], y[::-1])
-    assert_allclose(shuffled.H_[:, ::-1], NeuronSelectivity(4, random_state=1).fit(X, y).H_, atol=1e-3)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_same_seed_same_layer_whatever_the_order_of_samples_and_the_threads(dtype):
+    X, y = blobs(n_classes=20, n=12, p=80)
+    X = X.astype(dtype)
+    order = np.random.RandomState(0).permutation(len(y))
+    layers = []
+    for n_threads, rows in ((1, slice(None)), (2, slice(None)), (1, order)):
+        with linear_algebra_threads(n_threads):
+            layers.append(NeuronSelectivity(40, random_state=1).fit(X[rows], y[rows]))
+    one, two, shuffled = layers
+    for name in ("W_", "b_", "D_", "H_", "objective_"):
+        assert_array_equal(getattr(two, name), getattr(one, name))
+    assert_array_equal(shuffled.W_, one.W_)
+    assert_array_equal(shuffled.H_, one.H_[:, order])
 
 
 def test_warm_start_goes_on():
@@ -180,7 +189,7 @@ def test_nonnegative_codes(solver, warm):
     X, y = blobs(n_classes=6)
     model = NeuronSelectivity(8, solver=solver, warm_start=warm, random_state=0)
     if warm:
-        assert (model.fit(8 * X, y).H_ < 0).any()
-    model.set_params(nonnegative=True).fit(8 * X, y)
+        assert (model.set_params(nonnegative=False).fit(8 * X, y).H_ < 0).any()
+    model.set_params(nonnegative=NeuronSelectivity().nonnegative).fit(8 * X, y)
     assert (model.H_ >= 0).all()
     assert (model.H_ > 0).any()

@@ -26,6 +26,7 @@ from midfea.learning.selectivity.objective import Layer, Weights, class_blocks, 
 from midfea.learning.selectivity.rounds import Settings, Solver, rounds
 from midfea.learning.selectivity.start import Init, make_start
 from midfea.learning.svm import Put
+from midfea.parallel import linear_algebra_threads
 from midfea.progress import progress_bars, track
 
 FLOAT_TYPES = (np.float64, np.float32)
@@ -77,8 +78,8 @@ class NeuronSelectivity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     encoder_iter : int, default=0
         Squared-error steps for W and b in each round, after that start. The more of them, the closer
         the encoder fits the training codes, and the less it has to say of new samples.
-    nonnegative : bool, default=False
-        Keep the codes H at zero or above, as the authors' programs do.
+    nonnegative : bool, default=True
+        Keep the codes H at zero or above, as the paper says.
     warm_start : bool, default=False
         Go on from the previous solution, if its sizes fit.
     callback : callable or None, default=None
@@ -144,7 +145,7 @@ class NeuronSelectivity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     tol: float = 1e-3
     ridge: float | Literal["auto"] = "auto"
     encoder_iter: int = 0
-    nonnegative: bool = False
+    nonnegative: bool = True
     warm_start: bool = False
     callback: Callable[[int, dict[str, float]], None] | None = None
     engine: Literal["auto", "reference", "cpu", "torch"] = "auto"
@@ -183,11 +184,13 @@ class NeuronSelectivity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         _check_labels(y)
         self.classes_, numbers = np.unique(y, return_inverse=True)
         d = len(self.classes_) if self.n_neurons is None else self.n_neurons
-        order = np.argsort(numbers, kind="stable")
+        order = _canonical_order(X, numbers)
         blocks = class_blocks(numbers[order])
         weights = Weights(*map(float, (self.alpha, self.beta, self.gamma, self.lam)))
         history: list[dict[str, float]] = []
-        with progress_bars(self.verbose), get_engine(self.engine, self.device).arrays() as put:
+        engine = get_engine(self.engine, self.device)
+        # One thread: sums made in another order would end in another layer.
+        with progress_bars(self.verbose), linear_algebra_threads(1), engine.arrays() as put:
             columns = put(np.ascontiguousarray(X[order].T))
             layer = self._start(columns, blocks, d, order, put)
             ridge = choose_ridge(columns, numbers[order]) if self.ridge == "auto" else self.ridge
@@ -247,6 +250,13 @@ class NeuronSelectivity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         for name in ("n_neurons", "max_iter", "encoder_iter"):
             if isinstance(getattr(self, name), bool | np.bool_):  # an integer to Python
                 raise ValueError(f"{name} must be a number, got {getattr(self, name)}")
+
+
+def _canonical_order(X: NDArray[Any], numbers: NDArray[np.intp]) -> NDArray[np.intp]:
+    """The samples by class, within a class by their bytes: the order they come in does not matter."""
+    rows = np.ascontiguousarray(X)
+    by_content = np.argsort(rows.view(np.dtype((np.void, rows[0].nbytes))).ravel(), kind="stable")
+    return by_content[np.argsort(numbers[by_content], kind="stable")]
 
 
 def _check_lengths(X: NDArray[Any]) -> None:

@@ -38,7 +38,7 @@ class Settings:
     tol: float = 1e-3
     encoder_iter: int = 0
     ridge: float = RIDGES[0]
-    nonnegative: bool = False
+    nonnegative: bool = True
 
 
 def rounds(
