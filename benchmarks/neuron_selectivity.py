@@ -75,7 +75,7 @@ def speed(quick: bool) -> None:
     rng = np.random.RandomState(0)
     y = np.repeat(np.arange(n_classes), 30)
     X = rng.normal(size=(n_classes, p))[y] + 2 * rng.normal(size=(len(y), p))
-    X = (INPUT_LENGTH * X / np.linalg.norm(X, axis=1, keepdims=True)).astype(np.float32)
+    X = (X / np.linalg.norm(X, axis=1, keepdims=True)).astype(np.float32)
     print(f"p={p} d={d} N={len(y)} C={n_classes}, float32, 6 rounds")
     curves = {}
     for solver in ("proximal", "plain"):
@@ -85,7 +85,9 @@ def speed(quick: bool) -> None:
         def note(n, terms, curve=curve, started=started):
             curve.append((time.perf_counter() - started, sum(terms.values())))
 
-        NeuronSelectivity(d, solver=solver, tol=1e-4, random_state=0, callback=note).fit(X, y)
+        NeuronSelectivity(
+            d, length=INPUT_LENGTH, solver=solver, tol=1e-4, random_state=0, callback=note
+        ).fit(X, y)
         curves[solver] = curve
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
         values = " ".join(f"{value:.0f}" for _, value in curve)

@@ -48,7 +48,7 @@ def test_shapes_and_decoder():
     assert model.D_.shape == (15, 7)
     assert model.H_.shape == (7, 24)
     assert_allclose(h, expit(X @ model.W_.T + model.b_), atol=1e-12)
-    assert_allclose(model.inverse_transform(h), h @ model.D_.T)
+    assert_allclose(model.inverse_transform(h), h @ model.D_.T / model.scale_ + model.mean_)
     assert_allclose(model.class_responses_[:, 1], h[y == 1].mean(axis=0))
     assert len(model.get_feature_names_out()) == 7
     with pytest.raises(ValueError, match="7 neurons expected, got 6"):
@@ -103,6 +103,25 @@ def test_stops_by_tolerance_and_calls_back():
     assert_allclose([value for _, value in seen], model.objective_)
 
 
+def faint_classes(seed=0):
+    """50 classes of 6 samples in 60 dimensions, with more noise than class."""
+    rng = np.random.RandomState(seed)
+    y = np.repeat(np.arange(50), 6)
+    return rng.normal(size=(50, 60))[y] + 0.8 * rng.normal(size=(300, 60)), y
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_a_random_start_ends_as_low_as_one_from_kmeans(seed):
+    """The paper: it takes more time and is not inferior. No neuron of a class may stay silent."""
+    X, y = faint_classes(seed)
+    of_kmeans, of_random = (
+        NeuronSelectivity(100, init=init, random_state=seed).fit(X, y) for init in ("kmeans", "random")
+    )
+    assert of_random.objective_[-1] < 1.02 * of_kmeans.objective_[-1]
+    fires = of_random.H_.any(axis=0)
+    assert fires.mean() > 0.95
+
+
 def test_one_class():
     X, _ = blobs()
     model = NeuronSelectivity(3, random_state=0).fit(X, np.zeros(len(X)))
@@ -118,6 +137,7 @@ def test_class_of_one_sample():
     assert np.isfinite(model.transform(X)).all()
 
 
+@pytest.mark.filterwarnings("ignore:the codes have collapsed")
 @pytest.mark.parametrize("init", ["kmeans", "similarity", "random"])
 def test_fewer_neurons_than_classes(init):
     X, y = blobs(n_classes=6)
@@ -169,18 +189,49 @@ def test_labels_of_different_types_are_refused(labels):
 
 
 @pytest.mark.parametrize(
-    ("dtype", "size"), [(np.float32, 1e20), (np.float32, 1e12), (np.float64, 1e200)]
+    ("dtype", "size"),
+    [*((np.float32, size) for size in (4, 16, 1000, 1e20, 1e-20)), (np.float64, 1e200)],
 )
-def test_samples_that_overflow_are_refused(dtype, size):
+def test_the_unit_of_the_samples_does_not_matter(dtype, size):
     X, y = blobs()
-    with pytest.raises(ValueError, match="too large for float"):
-        NeuronSelectivity().fit((X * size).astype(dtype), y)
+    X = X.astype(dtype)
+    one, other = (NeuronSelectivity(8, random_state=0).fit(unit * X, y) for unit in (1, dtype(size)))
+    h, g = one.transform(X), other.transform(dtype(size) * X)
+    assert_allclose(g, h, atol=5e-3 if dtype == np.float32 else 1e-9)
+    assert_allclose(other.objective_[-1], one.objective_[-1], rtol=1e-3)
+    again = one.inverse_transform(h), other.inverse_transform(g) / dtype(size)
+    assert_allclose(again[1], again[0], atol=1e-2)
+
+
+def test_standardised_samples_have_the_length_asked_for():
+    X, y = blobs()
+    for center, length in ((True, 1), (True, 16), (False, 4)):
+        model = NeuronSelectivity(8, center=center, length=length, random_state=0).fit(3 * X + 1, y)
+        inside = (3 * X + 1 - model.mean_) * model.scale_
+        assert np.square(inside).sum(axis=1).mean() ** 0.5 == pytest.approx(length)
+        assert (np.abs(inside.mean(axis=0)).max() < 1e-9) == center
+        # The same encoder, before centre and scale were made part of it.
+        W, b = model.W_ / model.scale_, model.b_ + model.W_ @ model.mean_
+        assert_allclose(model.transform(3 * X + 1), expit(inside @ W.T + b), atol=1e-9)
+
+
+def test_samples_that_cannot_be_standardised_are_refused():
+    X, y = blobs()
+    with pytest.raises(ValueError, match="too small or too large for float32"):
+        NeuronSelectivity().fit((X * 1e-40).astype(np.float32), y)
 
 
 def test_collapsed_codes_are_reported():
     X, y = blobs()
     with pytest.warns(ConvergenceWarning, match="no neuron fires for 4 of 4 classes"):
         NeuronSelectivity(lam=50, random_state=0).fit(X, y)
+
+
+def test_analytic_decoder_never_raises_the_objective():
+    X, y = faint_classes()
+    model = NeuronSelectivity(100, decoder="analytic", random_state=0).fit(X, y)
+    assert (np.diff(model.objective_) <= 0).all()
+    assert_allclose(np.linalg.norm(model.D_, axis=0), 1)
 
 
 @pytest.mark.parametrize("solver", ["proximal", "by class", "plain"])
