@@ -339,19 +339,18 @@ def responses_order(layer: NeuronSelectivity) -> NDArray[np.intp]:
 
 
 def fit_ns_layer(
-    selectivity: NeuronSelectivity | int,
+    selectivity: NeuronSelectivity,
     features: NDArray[np.float32],
     y: NDArray[np.intp],
     engine: EngineSettings,
     random_state: int | np.random.RandomState | None,
 ) -> NSLayer:
-    """The layer that the parameter `selectivity` asks for, fitted to features and class numbers."""
-    given = isinstance(selectivity, NeuronSelectivity)
-    layer = clone(selectivity) if given else NeuronSelectivity(selectivity)
+    """A layer with these settings, fitted to features and class numbers."""
+    layer = clone(selectivity)
     if layer.random_state is None:
         layer.set_params(random_state=random_state)
     if layer.engine == "auto":
         layer.set_params(engine=engine.name, device=engine.device)
-    center = features.mean(axis=0)
+    center = features.mean(axis=0) if layer.center else np.zeros_like(features[0])
     layer.fit(centred(features, center), y)
     return NSLayer(layer.W_, layer.b_, layer.D_, layer.class_responses_, center)

@@ -26,6 +26,7 @@ from midfea.files import replacing
 from midfea.learning.head import Features
 from midfea.progress import track
 from midfea.reproduce.protocols import PROTOCOLS, Indices, Split
+from midfea.stages import unit_length
 
 BLOCK = 256  # images
 # The source files of the package that decide a number.
@@ -110,3 +111,9 @@ def first_split(name: str, data: Path, seed: int, cache: Path | None) -> tuple[A
 def raw_pixels(images: Sequence[Any], size: tuple[int, int] | None) -> Features:
     """Pixels in 0..1, the images reduced to one size (height, width) if they need it."""
     return np.stack([pixel_vector(np.asarray(image), size) for image in images])
+
+
+def randomly_projected(x: Features, n_components: int, seed: int) -> Features:
+    """x times a Gaussian matrix, rows of unit length: "random faces", if x holds faces' pixels."""
+    matrix = np.random.RandomState(seed).normal(size=(x.shape[1], n_components)).astype(np.float32)
+    return unit_length(x @ matrix)
