@@ -9,6 +9,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -46,15 +47,28 @@ def default_cache() -> Path:
     return Path(base) / "midfea"
 
 
-def kept_trial(cache: Path | None, key: str, measure: Callable[[], Result]) -> Result:
-    """The result of a trial: from the folder `cache` if it is there, else measured and put there."""
-    if cache is None:
-        return measure()
-    path = cache / "trials" / f"{key}.json"
-    if path.exists():
-        return dict(json.loads(path.read_text()))
-    result = measure()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path) as temporary:
-        temporary.write_text(json.dumps(result))
-    return result
+@dataclass
+class Trials:
+    """Finished trials in a folder; with None nothing is kept and nothing found.
+
+    Attributes
+    ----------
+    n_found : how many results were in the folder already
+    """
+
+    folder: Path | None
+    n_found: int = 0
+
+    def result(self, key: str, measure: Callable[[], Result]) -> Result:
+        """Of the trial of this name: found, or measured and kept."""
+        if self.folder is None:
+            return measure()
+        path = self.folder / "trials" / f"{key}.json"
+        if path.exists():
+            self.n_found += 1
+            return dict(json.loads(path.read_text()))
+        result = measure()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(path) as temporary:
+            temporary.write_text(json.dumps(result))
+        return result

@@ -10,7 +10,7 @@ import typer
 from midfea.cli.common import check_outputs, print_table, save_rows, warn, warn_nested, warn_skipped
 from midfea.cli.groups import Groups, check_groups, choose_groups
 from midfea.cli.mending import mending
-from midfea.cli.options import Jobs, Seed
+from midfea.cli.options import Cache, Jobs, NoCache, Seed
 
 if TYPE_CHECKING:
     from midfea.provenance import Row
@@ -52,6 +52,8 @@ def compare(
     groups: Groups = "auto",
     seed: Seed = 0,
     jobs: Jobs = None,
+    cache: Cache = None,
+    no_cache: NoCache = False,
 ) -> None:
     """Try several methods on your images: how accurate, how long to train, how fast.
 
@@ -62,7 +64,8 @@ def compare(
 
     Every method learns from the same images and is tested on the same others,
     none of which is in a group with them; C of its SVM is chosen on the training
-    images. sift needs OpenCV (extra bench), and is left out without it.
+    images. sift needs OpenCV (extra bench), and is left out without it. Finished
+    trainings are kept: an interrupted run goes on where it stood.
 
     Examples:
 
@@ -72,6 +75,7 @@ def compare(
     from midfea.bench.methods import compare_methods
     from midfea.datasets import load_folder
     from midfea.progress import progress_bars
+    from midfea.trials import Trials, default_cache
 
     given = [path for path in (folder, data) if path is not None]
     if len(given) != 1:
@@ -80,6 +84,7 @@ def compare(
     check_outputs(json_file)
     check_groups(groups)
     chosen = _chosen(methods)
+    finished = Trials(None if no_cache else cache or default_cache())
     with progress_bars():
         with mending(place):
             photos = load_folder(place)
@@ -95,10 +100,13 @@ def compare(
             groups=choose_groups(groups, place, photos),
             seed=seed,
             n_jobs=jobs,
+            finished=finished,
         )
     _print(rows)
     n_test = rows[0]["n_test"]
     print(f"{len(photos.images) - n_test} images to learn from, {n_test} to test, {splits} splits.")
+    if finished.n_found:
+        print(f"{finished.n_found} of {splits * len(chosen)} trainings are those of an earlier run.")
     save_rows(rows, json_file, range(seed, seed + splits))
 
 
@@ -120,12 +128,13 @@ def _chosen(methods: list[str] | None) -> list[str]:
 
 def _print(rows: list[Row]) -> None:
     print_table(
-        ("method", "accuracy", "deviation", "seconds to train", "ms per image"),
+        ("method", "accuracy", "deviation", "mean recall", "seconds to train", "ms per image"),
         [
             (
                 row["method"],
                 f"{row['mean']:.1f} %",
                 f"{row['std']:.1f}" if row["trials"] > 1 else "-",
+                f"{row['mean_recall']:.1f} %",
                 f"{row['seconds_to_train']:.1f}",
                 f"{row['ms_per_image']:.1f}",
             )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from midfea.cli.common import check_outputs, print_table, save_rows, warn
-from midfea.cli.options import Seed
+from midfea.cli.options import Cache, NoCache, Seed
 
 if TYPE_CHECKING:
     from midfea.provenance import Row
@@ -32,14 +32,6 @@ reproduce = typer.Typer(
 
 Data = Annotated[Path, typer.Option(help="Folder of the data sets, or of this one.", show_default=False)]
 Json = Annotated[Path | None, typer.Option("--json", help="Also write the rows to this file.")]
-Cache = Annotated[
-    Path | None,
-    typer.Option(
-        help="Folder for features and finished trials. Default: midfea in the user's cache folder.",
-        show_default=False,
-    ),
-]
-NoCache = Annotated[bool, typer.Option("--no-cache", help="Keep nothing, take nothing up again.")]
 
 
 def _protocol_command(name: str) -> Callable[..., None]:

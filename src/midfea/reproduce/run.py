@@ -15,7 +15,7 @@ from midfea.provenance import Row, make_row
 from midfea.reproduce.evaluate import evaluate_classes, evaluate_numbers
 from midfea.reproduce.features import raw_pixels, span_features
 from midfea.reproduce.protocols import Method, Protocol, Split
-from midfea.trials import Result, content_key, kept_trial
+from midfea.trials import Result, Trials, content_key
 
 
 def run_protocol(
@@ -41,10 +41,11 @@ def run_protocol(
     work = [(method, trial, split) for trial, split in enumerate(splits) for method in chosen]
     results: dict[str, list[Result]] = {method.name: [] for method in chosen}
     images = content_key([np.asarray(image) for image in loaded.images])
+    finished = Trials(cache)
     for method, trial, split in track(work, name, len(work)):
         measure = partial(_one, protocol, method, loaded, split, seed + trial, cache)
         key = content_key(name, images, _settings(method), seed + trial, *split)
-        results[method.name].append(kept_trial(cache, key, measure))
+        results[method.name].append(finished.result(key, measure))
     rows = [row for method in chosen for row in _rows(name, protocol, method, results[method.name])]
     return rows + _gains(name, protocol, results), loaded.missing
 
