@@ -13,11 +13,10 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from midfea.baselines.linear_svm import fit_svm
-from midfea.baselines.local_features import hog_maps, sample_descriptors, sift_maps
+from midfea.baselines.local_features import grey_images, hog_maps, sample_descriptors, sift_maps
 from midfea.learning.head import Features
 from midfea.learning.kmeans import kmeans
 from midfea.parallel import in_parallel, linear_algebra_threads
-from midfea.pictures.images import Images, Pictures
 from midfea.pictures.resize import Grey, resize
 from midfea.stages import llc_codes, pool_cells, unit_length
 
@@ -60,7 +59,7 @@ class FeatureSVM(ClassifierMixin, BaseEstimator):
         if isinstance(self.feature, str) and self.feature not in FEATURES:
             raise ValueError(f"no feature {self.feature!r}: choose from {', '.join(FEATURES)}")
         learn = FEATURES[self.feature] if isinstance(self.feature, str) else self.feature
-        greys = _greys(images)
+        greys = grey_images(images)
         self.classes_, numbers = np.unique(y, return_inverse=True)
         with linear_algebra_threads(self._n_threads()):
             self.extract_ = learn(greys, self.random_state)
@@ -72,7 +71,7 @@ class FeatureSVM(ClassifierMixin, BaseEstimator):
     def predict(self, images: Sequence[Any]) -> NDArray[Any]:
         """The label of each image."""
         check_is_fitted(self, "svm_")
-        return np.asarray(self.classes_[self.svm_.predict(self._features(_greys(images)))])
+        return np.asarray(self.classes_[self.svm_.predict(self._features(grey_images(images)))])
 
     def _features(self, greys: Sequence[Grey]) -> Features:
         work = in_parallel(lambda i: self.extract_(greys[i]), range(len(greys)), self._n_threads())
@@ -80,12 +79,6 @@ class FeatureSVM(ClassifierMixin, BaseEstimator):
 
     def _n_threads(self) -> int:
         return int(joblib.effective_n_jobs(-1 if self.n_jobs is None else self.n_jobs))
-
-
-def _greys(images: Sequence[Any]) -> list[Grey]:
-    """Grey pixels, white at 255."""
-    pictures = Pictures(Images(images), max_side=None)
-    return [p.grey if p.white == 255 else p.grey * np.float32(255 / p.white) for p in pictures]
 
 
 def pixel_vector(image: Grey, shape: tuple[int, int] | None) -> Features:
