@@ -13,6 +13,8 @@ from midfea.cli.mending import mending
 from midfea.cli.options import Cache, Jobs, NoCache, Seed
 
 if TYPE_CHECKING:
+    from sklearn.utils import Bunch
+
     from midfea.provenance import Row
 
 # The names of midfea.bench.methods, here so that --help need not import it.
@@ -73,7 +75,6 @@ def compare(
         midfea compare photos --methods fast,best --splits 5 --json rows.json
     """
     from midfea.bench.methods import compare_methods
-    from midfea.datasets import load_folder
     from midfea.progress import progress_bars
     from midfea.trials import Trials, default_cache
 
@@ -86,10 +87,7 @@ def compare(
     chosen = _chosen(methods)
     finished = Trials(None if no_cache else cache or default_cache())
     with progress_bars():
-        with mending(place):
-            photos = load_folder(place)
-        warn_nested(photos)
-        warn_skipped(photos.skipped, len(photos.paths) + len(photos.skipped))
+        photos = _read(place)
         rows = compare_methods(
             photos.images,
             photos.target,
@@ -108,6 +106,17 @@ def compare(
     if finished.n_found:
         print(f"{finished.n_found} of {splits * len(chosen)} trainings are those of an earlier run.")
     save_rows(rows, json_file, range(seed, seed + splits))
+
+
+def _read(place: Path) -> Bunch:
+    """The images of a folder; what is wrong with it is said."""
+    from midfea.datasets import load_folder
+
+    with mending(place):
+        photos = load_folder(place)
+    warn_nested(photos)
+    warn_skipped(photos.skipped, len(photos.paths) + len(photos.skipped))
+    return photos
 
 
 def _chosen(methods: list[str] | None) -> list[str]:
