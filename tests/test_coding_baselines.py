@@ -30,7 +30,7 @@ CLASSIFIERS = [
     KSPM(n_words=30, n_samples=3000, n_jobs=1, random_state=0),
     LLC(n_words=40, n_samples=3000, n_jobs=1, random_state=0),
     LLC(n_words=40, patch_sizes=(16,), step=6, n_components=300, n_samples=3000, random_state=0),
-    ScSPM(n_words=40, n_candidates=20, n_samples=1000, max_iter=5, n_jobs=1, random_state=0),
+    ScSPM(n_words=40, n_candidates=20, n_samples=1000, n_rounds=5, n_jobs=1, random_state=0),
 ]
 ids = ["KSPM", "LLC", "LLC projected", "ScSPM"]
 
@@ -156,7 +156,7 @@ def test_sparse_codes_are_pooled_by_absolute_value(descriptors, words, places):
 
 def test_the_dictionary_lowers_its_objective(descriptors):
     rng = np.random.RandomState(0)
-    atoms, objective = learn_dictionary(descriptors, 15, 0.1, max_iter=20, random_state=rng)
+    atoms, objective = learn_dictionary(descriptors, 15, 0.1, n_rounds=20, random_state=rng)
     assert (np.diff(objective) <= 1e-9).all()
     assert objective[-1] < 0.95 * objective[0]
     assert np.linalg.norm(atoms, axis=1).max() <= 1 + 1e-9

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
-from sklearn.utils import check_random_state
+from sklearn.utils import assert_all_finite, check_random_state
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
@@ -67,6 +67,7 @@ class PyramidClassifier(ClassifierMixin, PyramidBase):
         greys = grey_images(images, self.max_side)
         y = column_or_1d(y, warn=True)
         check_consistent_length(greys, y, groups)
+        assert_all_finite(y, input_name="y")
         check_classification_targets(y)
         self.classes_, numbers = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
