@@ -19,6 +19,7 @@ from midfea.baselines.coders import (
 )
 from midfea.baselines.dictionary import learn_dictionary, update_atoms
 from midfea.baselines.kspm import KSPM, fit_intersection_svm, intersection_kernel
+from midfea.baselines.limits import Deadline
 from midfea.baselines.llc import LLC
 from midfea.baselines.pyramid import SpatialPyramid
 from midfea.baselines.scspm import ScSPM
@@ -205,7 +206,7 @@ def test_intersection_kernel(histograms):
 def test_intersection_svm_meets_the_conditions_of_its_dual(histograms):
     """0 <= a <= C for each machine; outside the margin a is 0, inside it C."""
     y = np.arange(40) % 3
-    svm = fit_intersection_svm(histograms, y, (5.0,), make_folds(y, 3, 0), threads=1)
+    svm = fit_intersection_svm(histograms, y, (5.0,), make_folds(y, 3, 0), 1, Deadline(None, "SVM"))
     signs = np.where(y[:, None] == np.arange(3), 1, -1)
     margins = signs * svm.scores(histograms)
     a = np.zeros((40, 3))

@@ -66,8 +66,8 @@ class SpatialPyramid(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PyramidB
     coder_ : `midfea.baselines.coders.Coder`
     projection_ : `midfea.engines.Projection`, or None for histograms that are not projected: they keep
         the sum 1
-    objective_ : float64 array, only for "sparse": the mean of |x - B a|^2 / 2 + penalty |a|_1 in each
-        round of learning the dictionary
+    objective_ : float64 array, the mean of |x - B a|^2 / 2 + penalty |a|_1 in each round of learning the
+        dictionary; None for words by k-means
 
     References
     ----------
@@ -170,7 +170,7 @@ class SpatialPyramid(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PyramidB
         return pooled if self.projection_ is None else self.projection_.apply(pooled[None])[0]
 
     def _learn_coder(self, samples: Floats, rng: np.random.RandomState, deadline: Deadline) -> Coder:
-        threads = self.n_threads
+        threads, self.objective_ = self.n_threads, None
         if self.encoding == "sparse":
             atoms, self.objective_ = learn_dictionary(
                 samples,
