@@ -52,7 +52,7 @@ class SpatialPyramid(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PyramidB
         KSPM. "llc" takes the maxima of locality-constrained linear codes, "sparse" those of the absolute
         lasso codes of ScSPM; both at unit length, for a linear SVM.
     threshold : of contrast, see `midfea.baselines.dense_sift.dense_sift`.
-    max_iter : most rounds of learning the words.
+    n_rounds : most rounds of learning the words.
     n_neighbors : words of a descriptor ("llc").
     beta : regularization of the weights, relative to the trace of their system of equations ("llc").
     penalty : of the absolute values of a code ("sparse").
@@ -66,8 +66,8 @@ class SpatialPyramid(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PyramidB
     coder_ : `midfea.baselines.coders.Coder`
     projection_ : `midfea.engines.Projection`, or None for histograms that are not projected: they keep
         the sum 1
-    objective_ : float64 array, only for "sparse": the mean of |x - B a|^2 / 2 + penalty |a|_1 in each
-        round of learning the dictionary
+    objective_ : float64 array, the mean of |x - B a|^2 / 2 + penalty |a|_1 in each round of learning the
+        dictionary; None for words by k-means
 
     References
     ----------
@@ -85,7 +85,7 @@ class SpatialPyramid(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PyramidB
 
     encoding: Encoding = "llc"
     threshold: float = 1.0
-    max_iter: int = 50
+    n_rounds: int = 50
     n_neighbors: int = 5
     beta: float = 1e-4
     penalty: float = 0.15
@@ -95,7 +95,7 @@ class SpatialPyramid(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PyramidB
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = PyramidBase._parameter_constraints | {
         "encoding": [StrOptions({"hard", "llc", "sparse"})],
         "threshold": [POSITIVE],
-        "max_iter": [COUNT],
+        "n_rounds": [COUNT],
         "n_neighbors": [COUNT],
         "beta": [Interval(Real, 0, None, closed="left")],
         "penalty": [POSITIVE],
@@ -170,13 +170,13 @@ class SpatialPyramid(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PyramidB
         return pooled if self.projection_ is None else self.projection_.apply(pooled[None])[0]
 
     def _learn_coder(self, samples: Floats, rng: np.random.RandomState, deadline: Deadline) -> Coder:
-        threads = self.n_threads
+        threads, self.objective_ = self.n_threads, None
         if self.encoding == "sparse":
             atoms, self.objective_ = learn_dictionary(
                 samples,
                 self.n_words,
                 self.penalty,
-                max_iter=self.max_iter,
+                n_rounds=self.n_rounds,
                 random_state=rng,
                 n_threads=threads,
                 deadline=deadline,
@@ -193,7 +193,7 @@ class SpatialPyramid(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PyramidB
             words = kmeans(
                 samples,
                 self.n_words,
-                max_iter=self.max_iter,
+                max_iter=self.n_rounds,
                 random_state=rng,
                 what="words",
                 nearest=nearest,
