@@ -6,18 +6,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import joblib
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from midfea.baselines.inputs import class_numbers, grey_images
 from midfea.baselines.linear_svm import fit_svm
 from midfea.baselines.local_features import hog_maps, sample_descriptors, sift_maps
 from midfea.learning.head import Features
 from midfea.learning.kmeans import kmeans
-from midfea.parallel import in_parallel, linear_algebra_threads
-from midfea.pictures.images import Images, Pictures
+from midfea.parallel import in_parallel, linear_algebra_threads, threads_for
 from midfea.pictures.resize import Grey, resize
 from midfea.stages import llc_codes, pool_cells, unit_length
 
@@ -60,32 +59,25 @@ class FeatureSVM(ClassifierMixin, BaseEstimator):
         if isinstance(self.feature, str) and self.feature not in FEATURES:
             raise ValueError(f"no feature {self.feature!r}: choose from {', '.join(FEATURES)}")
         learn = FEATURES[self.feature] if isinstance(self.feature, str) else self.feature
-        greys = _greys(images)
-        self.classes_, numbers = np.unique(y, return_inverse=True)
-        with linear_algebra_threads(self._n_threads()):
+        greys = grey_images(images)
+        self.classes_, numbers = class_numbers(y, greys)
+        with linear_algebra_threads(threads_for(self.n_jobs)):
             self.extract_ = learn(greys, self.random_state)
         features = self._features(greys)
-        with linear_algebra_threads(self._n_threads()):
+        with linear_algebra_threads(threads_for(self.n_jobs)):
             self.svm_ = fit_svm(features, numbers, self.random_state, groups)
         return self
 
     def predict(self, images: Sequence[Any]) -> NDArray[Any]:
         """The label of each image."""
         check_is_fitted(self, "svm_")
-        return np.asarray(self.classes_[self.svm_.predict(self._features(_greys(images)))])
+        return np.asarray(self.classes_[self.svm_.predict(self._features(grey_images(images)))])
 
     def _features(self, greys: Sequence[Grey]) -> Features:
-        work = in_parallel(lambda i: self.extract_(greys[i]), range(len(greys)), self._n_threads())
+        work = in_parallel(
+            lambda i: self.extract_(greys[i]), range(len(greys)), threads_for(self.n_jobs)
+        )
         return np.stack(list(work))
-
-    def _n_threads(self) -> int:
-        return int(joblib.effective_n_jobs(-1 if self.n_jobs is None else self.n_jobs))
-
-
-def _greys(images: Sequence[Any]) -> list[Grey]:
-    """Grey pixels, white at 255."""
-    pictures = Pictures(Images(images), max_side=None)
-    return [p.grey if p.white == 255 else p.grey * np.float32(255 / p.white) for p in pictures]
 
 
 def pixel_vector(image: Grey, shape: tuple[int, int] | None) -> Features:
