@@ -5,10 +5,15 @@ import pickle
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.datasets import make_blobs
+from sklearn.model_selection import GridSearchCV
+from sklearn.svm import SVC
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from midfea.baselines.dense_sift import dense_sift
 from midfea.baselines.inputs import grey_images
 from midfea.baselines.nbnn import NBNN
+from midfea.baselines.svm_knn import METRICS, SVMKNN, neighbour_kernel
 from midfea.datasets import load_surfaces
 from midfea.engines.cpu.nearest_square import MAX_DIM, nearest_squares
 
@@ -127,3 +132,121 @@ def test_nbnn_says_what_is_wrong(settings, error, words):
 def test_labels_are_checked(y, words):
     with pytest.raises(ValueError, match=words):
         NBNN().fit(DRAWN.images[:4], y)
+
+
+X, Y = make_blobs(160, n_features=6, centers=4, cluster_std=4.0, random_state=0)
+KNOWN, NEW = slice(0, 120), slice(120, None)
+
+
+def plain_svm_knn(q, samples, y, k, C):
+    """Its definition for Euclidean distances: a linear SVM on the neighbours of one new sample."""
+    near = np.argsort(np.square(samples - q).sum(axis=1))[:k]
+    if len(set(y[near])) == 1:
+        return y[near[0]]
+    return SVC(kernel="linear", C=C).fit(samples[near], y[near]).predict(q[None])[0]
+
+
+@pytest.mark.parametrize("k", [1, 5, 30])
+def test_svm_knn_equals_its_definition(k):
+    model = SVMKNN(k, n_jobs=1).fit(X[KNOWN], Y[KNOWN])
+    plain = [plain_svm_knn(q, X[KNOWN], Y[KNOWN], k, model.C / model.scale_) for q in X[NEW]]
+    np.testing.assert_array_equal(model.predict(X[NEW]), plain)
+
+
+def test_svm_knn_with_all_neighbours_is_one_svm():
+    model = SVMKNN(120, n_jobs=1).fit(X[KNOWN], Y[KNOWN])
+    svm = SVC(kernel="linear", C=model.C / model.scale_).fit(X[KNOWN], Y[KNOWN])
+    np.testing.assert_array_equal(model.predict(X[NEW]), svm.predict(X[NEW]))
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_kernels_of_named_metrics_give_back_the_distances(name):
+    values = np.abs(X[:30])
+    between = METRICS[name](values, values)
+    kernel = neighbour_kernel(between[0], between)
+    diagonal = np.diagonal(kernel)
+    np.testing.assert_allclose(diagonal[:, None] + diagonal - 2 * kernel, between, atol=1e-9)
+    assert np.linalg.eigvalsh(kernel)[0] > -1e-9
+    np.testing.assert_allclose(kernel[0], 0, atol=1e-9)  # the origin
+
+
+def test_chi2_is_its_formula():
+    a, b = np.array([[1.0, 3.0]]), np.array([[2.0, 0.0]])
+    assert METRICS["chi2"](a, b)[0, 0] == pytest.approx(1 / 3 + 9 / 3)
+
+
+def test_a_kernel_of_other_distances_is_shifted():
+    """Distances that no points have: all off the diagonal of the kernel stays, the rest moves up."""
+    rng = np.random.RandomState(0)
+    between = np.square(rng.rand(8, 8) + 1)
+    between = between + between.T
+    np.fill_diagonal(between, 0)
+    from_origin = rng.rand(8)
+    plain = (from_origin[:, None] + from_origin - between) / 2
+    assert np.linalg.eigvalsh(plain)[0] < -0.1
+    kernel = neighbour_kernel(from_origin, between)
+    np.testing.assert_allclose(kernel - plain, (kernel - plain)[0, 0] * np.eye(8), atol=1e-12)
+    assert abs(np.linalg.eigvalsh(kernel)[0]) < 1e-9
+
+
+def test_svm_knn_takes_a_function_as_metric():
+    given = SVMKNN(9, METRICS["cosine"], n_jobs=1).fit(X[KNOWN], Y[KNOWN])
+    named = SVMKNN(9, "cosine", n_jobs=1).fit(X[KNOWN], Y[KNOWN])
+    np.testing.assert_array_equal(given.predict(X[NEW]), named.predict(X[NEW]))
+
+
+def test_the_number_of_neighbours_is_the_best_in_leave_one_out():
+    model = SVMKNN(n_jobs=1).fit(X[KNOWN], Y[KNOWN])
+
+    def correct(k):
+        parts = [np.delete(np.arange(120), i) for i in range(120)]
+        answers = (
+            plain_svm_knn(X[i], X[o], Y[o], k, model.C / model.scale_) for i, o in enumerate(parts)
+        )
+        return sum(answer == Y[i] for i, answer in enumerate(answers))
+
+    counts = {k: correct(k) for k in (1, 3, 10, 30, 100)}
+    assert model.n_neighbors_ == max(counts, key=counts.get)
+
+
+def test_samples_of_one_group_do_not_validate_each_other():
+    """Pairs of equal samples with labels by chance: without groups one neighbour is always correct."""
+    rng = np.random.RandomState(0)
+    pairs = np.repeat(rng.rand(60, 3), 2, axis=0)
+    labels, groups = np.repeat(rng.randint(2, size=60), 2), np.repeat(np.arange(60), 2)
+    labels[:60] = 1  # most are of the second class: many neighbours say so
+    assert SVMKNN(random_state=0).fit(pairs, labels).n_neighbors_ == 1
+    assert SVMKNN(random_state=0).fit(pairs, labels, groups).n_neighbors_ > 1
+
+
+def test_svm_knn_is_the_same_for_any_number_of_threads_and_after_storing():
+    model = SVMKNN(15, n_jobs=1).fit(X[KNOWN], Y[KNOWN])
+    predicted = model.predict(X[NEW])
+    threads = clone(model).set_params(n_jobs=3).fit(X[KNOWN], Y[KNOWN])
+    np.testing.assert_array_equal(threads.predict(X[NEW]), predicted)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict(X[NEW]), predicted)
+
+
+def test_svm_knn_in_a_grid_search():
+    search = GridSearchCV(SVMKNN(n_jobs=1), {"n_neighbors": [1, 15], "C": [0.1, 10.0]}, cv=3)
+    assert search.fit(X, Y).best_score_ > 0.6
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "words"),
+    [
+        ({"n_neighbors": 121}, ValueError, "n_neighbors=121"),
+        ({"metric": "chi"}, ValueError, "metric"),
+        ({"metric": "chi2"}, ValueError, "needs values that are not negative"),
+        ({"memory_limit": 1000}, MemoryError, "memory_limit"),
+        ({"time_limit": 0}, TimeoutError, "time_limit"),
+    ],
+)
+def test_svm_knn_says_what_is_wrong(settings, error, words):
+    with pytest.raises(error, match=words):
+        SVMKNN(**settings).fit(X[KNOWN], Y[KNOWN])
+
+
+@parametrize_with_checks([SVMKNN(n_neighbors=5, n_jobs=1)])
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
