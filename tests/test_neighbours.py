@@ -11,7 +11,7 @@ from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from midfea.baselines.dense_sift import dense_sift
-from midfea.baselines.inputs import grey_images
+from midfea.baselines.local_features import grey_images
 from midfea.baselines.nbnn import NBNN
 from midfea.baselines.svm_knn import METRICS, SVMKNN, neighbour_kernel
 from midfea.datasets import load_surfaces

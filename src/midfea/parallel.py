@@ -23,7 +23,7 @@ def _controller() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-def threads_for(n_jobs: int | None) -> int:
+def n_threads(n_jobs: int | None) -> int:
     """Threads for `n_jobs`: None means all cores; inside a joblib worker, that worker's share."""
     return int(joblib.effective_n_jobs(-1 if n_jobs is None else n_jobs))
 

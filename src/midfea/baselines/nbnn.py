@@ -14,10 +14,11 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from midfea.baselines.dense_sift import dense_sift
-from midfea.baselines.inputs import class_numbers, grey_images
+from midfea.baselines.labels import class_numbers
 from midfea.baselines.limits import Deadline, check_memory
+from midfea.baselines.local_features import grey_images
 from midfea.engines.cpu.nearest_square import nearest_squares
-from midfea.parallel import in_parallel, threads_for
+from midfea.parallel import in_parallel, n_threads
 from midfea.pictures.resize import Grey
 from midfea.progress import track
 
@@ -96,6 +97,13 @@ class NBNN(ClassifierMixin, BaseEstimator):
         "time_limit": [Interval(Real, 0, None, closed="left"), None],
     }
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        tags.input_tags.three_d_array = True
+        tags.input_tags.string = True
+        return tags
+
     def fit(self, images: Sequence[Any], y: Any) -> NBNN:
         """Keep the descriptors of images (as `MidFeaClassifier` takes them) with class labels y."""
         self._validate_params()
@@ -105,7 +113,7 @@ class NBNN(ClassifierMixin, BaseEstimator):
         greys = grey_images(images, self.max_side)
         self.classes_, numbers = class_numbers(y, greys)
         described = in_parallel(
-            lambda i: self._describe(greys[i]), range(len(greys)), threads_for(self.n_jobs)
+            lambda i: self._describe(greys[i]), range(len(greys)), n_threads(self.n_jobs)
         )
         of_class: list[list[Bytes]] = [[] for _ in self.classes_]
         n_bytes = 0
@@ -130,7 +138,7 @@ class NBNN(ClassifierMixin, BaseEstimator):
                 sums.append(int(nearest_squares(own, descriptors).sum()))
             return sums
 
-        work = in_parallel(of_image, range(len(greys)), threads_for(self.n_jobs))
+        work = in_parallel(of_image, range(len(greys)), n_threads(self.n_jobs))
         sums = np.array(list(track(work, "nearest descriptors", len(greys))), dtype=np.float64)
         return np.asarray(sums * self._byte_step() ** 2)
 

@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from midfea.baselines.limits import Deadline, check_memory
 from midfea.learning.folds import Indices
-from midfea.parallel import in_parallel, linear_algebra_threads, threads_for
+from midfea.parallel import in_parallel, linear_algebra_threads, n_threads
 from midfea.progress import track
 
 Floats = NDArray[np.float64]
@@ -174,7 +174,7 @@ class SVMKNN(ClassifierMixin, BaseEstimator):
             svm = SVC(C=self.C, kernel="precomputed").fit(kernel, y)
             return int(svm.predict(np.zeros((1, len(near))))[0])  # the origin is the sample itself
 
-        work = in_parallel(answer, range(len(distances)), threads_for(self.n_jobs))
+        work = in_parallel(answer, range(len(distances)), n_threads(self.n_jobs))
         return np.array(list(work), dtype=np.intp)
 
     def _squared_distances(self, X: NDArray[Any], Y: NDArray[Any]) -> Floats:

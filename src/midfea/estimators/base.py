@@ -20,7 +20,7 @@ from midfea.learning.codebook import learn_extractor
 from midfea.learning.extractor import FeatureExtractor
 from midfea.learning.settings import ChainSettings
 from midfea.model_file import SavedModel, save_model
-from midfea.parallel import threads_for
+from midfea.parallel import n_threads
 from midfea.pictures.images import Images, Pictures
 from midfea.pictures.mosaic import data_uri, mosaic
 from midfea.pictures.picture import Picture
@@ -234,4 +234,4 @@ class MidFeaBase(ChainSettings, BaseEstimator):
         return 0 if self.random_state is None else int(self.random_state)
 
     def _n_threads(self) -> int:
-        return threads_for(self.n_jobs)
+        return n_threads(self.n_jobs)

@@ -1,4 +1,4 @@
-"""What the image classifiers here are given: grey images, and labels as class numbers."""
+"""Labels as class numbers."""
 
 from __future__ import annotations
 
@@ -11,14 +11,6 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from midfea.learning.folds import Indices
-from midfea.pictures.images import Images, Pictures
-from midfea.pictures.resize import Grey
-
-
-def grey_images(images: Any, max_side: int | None = None) -> list[Grey]:
-    """Grey pixels, white at 255, the longer side at most `max_side` pixels."""
-    pictures = Pictures(Images(images), max_side)
-    return [p.grey if p.white == 255 else p.grey * np.float32(255 / p.white) for p in pictures]
 
 
 def class_numbers(y: Any, images: Sequence[Any]) -> tuple[NDArray[Any], Indices]:
