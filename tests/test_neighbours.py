@@ -128,6 +128,14 @@ def test_nbnn_says_what_is_wrong(settings, error, words):
         NBNN(**settings).fit(DRAWN.images[:4], [0, 1, 0, 1])
 
 
+def test_patches_that_do_not_fit_are_left_out():
+    images = [image[:20] for image in DRAWN.images[:2]]
+    one, both = (NBNN(patch_sizes=sizes, n_jobs=1).fit(images, [0, 1]) for sizes in ((16,), (16, 24)))
+    np.testing.assert_array_equal(one.descriptors_[0], both.descriptors_[0])
+    with pytest.raises(ValueError, match="20x56 pixels, one patch needs 24x24"):
+        NBNN(patch_sizes=(24, 32)).fit(images, [0, 1])
+
+
 @pytest.mark.parametrize(("y", "words"), [([0, 1], "4 images, but 2 labels"), ([1] * 4, "two classes")])
 def test_labels_are_checked(y, words):
     with pytest.raises(ValueError, match=words):

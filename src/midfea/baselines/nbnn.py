@@ -42,8 +42,8 @@ class NBNN(ClassifierMixin, BaseEstimator):
     step : int, default=6
         Pixels between neighbouring descriptors.
     patch_sizes : tuple of int, default=(16,)
-        Pixels across a descriptor, one size after the other. The paper takes several; n sizes take
-        n^2 times as long.
+        Pixels across a descriptor; one that does not fit into an image is left out there. The paper
+        takes several; n sizes take n^2 times as long.
     position_weight : float, default=1.0
         Factor of the place in the image, which is appended to each descriptor (alpha in the paper); 0
         leaves the place out. The paper chooses it by validation, as `GridSearchCV` can.
@@ -153,7 +153,10 @@ class NBNN(ClassifierMixin, BaseEstimator):
 
     def _describe(self, image: Grey) -> Bytes:
         """Descriptors and their places as bytes."""
-        parts = [dense_sift(image, self.step, size) for size in self.patch_sizes]
+        sizes = [size for size in self.patch_sizes if size <= min(image.shape)] or [
+            min(self.patch_sizes)
+        ]
+        parts = [dense_sift(image, self.step, size) for size in sizes]
         descriptors, places = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
         places *= np.float32(self.position_weight) / np.array(image.shape, dtype=np.float32)
         return np.rint(np.hstack([descriptors, places]) / self._byte_step()).astype(np.uint8)
