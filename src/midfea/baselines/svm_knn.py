@@ -28,7 +28,7 @@ SquaredDistances = Callable[[NDArray[Any], NDArray[Any]], NDArray[Any]]  # (m, p
 FLOAT_TYPES = (np.float64, np.float32)
 CANDIDATES = (1, 3, 10, 30, 100)  # numbers of neighbours to choose from
 MAX_VALIDATED = 300  # training samples on which the number of neighbours is chosen
-BLOCK = 256  # samples whose distances are held at a time
+BLOCK = 256  # new samples whose distances are held at a time
 BYTES = 8  # of a distance
 
 METRICS: dict[str, SquaredDistances] = {
@@ -45,6 +45,7 @@ class SVMKNN(ClassifierMixin, BaseEstimator):
     If all neighbours of a sample have one class, that is the answer. Else an SVM is trained on them,
     with the kernel that their distances d define, the sample q itself being the origin:
     K(x, y) = (d(x, q)^2 + d(y, q)^2 - d(x, y)^2) / 2. Several classes are told apart in pairs, by votes.
+    All distances between training samples are kept.
 
     Parameters
     ----------
@@ -63,7 +64,7 @@ class SVMKNN(ClassifierMixin, BaseEstimator):
     random_state : int, RandomState or None, default=None
         Seed of the choice of the samples for validation.
     memory_limit : int or None, default=None
-        Bytes that distances may take; more raise MemoryError.
+        Bytes that the distances between training samples may take; more raise MemoryError.
     time_limit : float or None, default=None
         Seconds for `fit`, and for each later call; more raise TimeoutError.
 
@@ -74,7 +75,7 @@ class SVMKNN(ClassifierMixin, BaseEstimator):
     n_neighbors_ : int
         The neighbours used.
     scale_ : float
-        Half of the mean squared distance between training samples (some of them, if there are many).
+        Half of the mean squared distance between training samples.
     n_features_in_ : int
         Features of a sample.
 
@@ -116,6 +117,7 @@ class SVMKNN(ClassifierMixin, BaseEstimator):
     def fit(self, X: Any, y: Any, groups: Any = None) -> SVMKNN:
         """Keep samples X (n, p) with labels y; samples of one group do not validate each other."""
         self._validate_params()
+        deadline = Deadline(self.time_limit, "SVM-KNN")
         X, y = validate_data(self, X, y, dtype=FLOAT_TYPES)
         check_classification_targets(y)
         n = len(X)
@@ -125,14 +127,15 @@ class SVMKNN(ClassifierMixin, BaseEstimator):
             raise ValueError('metric="chi2" needs values that are not negative: choose another metric')
         self.classes_, self._numbers = np.unique(y, return_inverse=True)
         self._X = X
-        check_memory(min(n, MAX_VALIDATED) * n * BYTES, self.memory_limit, "SVM-KNN")
-        some = check_random_state(self.random_state).permutation(n)[:MAX_VALIDATED]
-        distances = self._squared_distances(X[some], X)
-        self.scale_ = float(distances.mean() / 2) or 1.0
+        check_memory(n * n * BYTES, self.memory_limit, "SVM-KNN")
+        self._between = self._squared_distances(X, X)
+        deadline.check()
+        self.scale_ = float(self._between.mean() / 2) or 1.0
         if self.n_neighbors is None:
+            some = check_random_state(self.random_state).permutation(n)[:MAX_VALIDATED]
             groups = np.arange(n) if groups is None else np.asarray(groups)
-            distances[groups[some, None] == groups] = np.inf
-            self.n_neighbors_ = self._choose_n_neighbors(distances, self._numbers[some])
+            distances = np.where(groups[some, None] == groups, np.inf, self._between[some])
+            self.n_neighbors_ = self._choose_n_neighbors(distances, self._numbers[some], deadline)
         else:
             self.n_neighbors_ = self.n_neighbors
         return self
@@ -141,7 +144,6 @@ class SVMKNN(ClassifierMixin, BaseEstimator):
         """The label of each sample."""
         check_is_fitted(self)
         X = validate_data(self, X, dtype=FLOAT_TYPES, reset=False)
-        check_memory(min(len(X), BLOCK) * len(self._X) * BYTES, self.memory_limit, "SVM-KNN")
         deadline = Deadline(self.time_limit, "SVM-KNN")
         found = []
         starts = range(0, len(X), BLOCK)
@@ -150,9 +152,8 @@ class SVMKNN(ClassifierMixin, BaseEstimator):
             found.append(self._answers(distances, self.n_neighbors_, deadline))
         return np.asarray(self.classes_[np.concatenate(found)])
 
-    def _choose_n_neighbors(self, distances: Floats, y: Indices) -> int:
+    def _choose_n_neighbors(self, distances: Floats, y: Indices, deadline: Deadline) -> int:
         """The number with the most correct answers; the smallest of equally good ones."""
-        deadline = Deadline(self.time_limit, "SVM-KNN")
         possible = [k for k in CANDIDATES if k < len(self._X)] or [1]
         tried = track(possible, "number of neighbours", len(possible))
         return max(tried, key=lambda k: int((self._answers(distances, k, deadline) == y).sum()))
@@ -169,7 +170,7 @@ class SVMKNN(ClassifierMixin, BaseEstimator):
                 return -1
             if (y == y[0]).all():
                 return int(y[0])
-            between = self._squared_distances(self._X[near], self._X[near])
+            between = self._between[np.ix_(near, near)]
             kernel = neighbour_kernel(distances[i, near], between) / self.scale_
             svm = SVC(C=self.C, kernel="precomputed").fit(kernel, y)
             return int(svm.predict(np.zeros((1, len(near))))[0])  # the origin is the sample itself
