@@ -107,8 +107,8 @@ def omp_codes(
 
 
 def _as_arrays(gram: NDArray[Any], correlations: NDArray[Any]) -> tuple[Floats, Floats]:
-    gram = np.ascontiguousarray(gram, dtype=np.float64)
-    correlations = np.ascontiguousarray(correlations, dtype=np.float64)
+    # Writable as well, or the loops would be compiled once more for arrays that are not.
+    gram, correlations = (np.require(a, np.float64, ["C", "W"]) for a in (gram, correlations))
     if gram.ndim != 2 or correlations.ndim != 2 or gram.shape != (correlations.shape[1],) * 2:
         raise ValueError(
             f"gram must be (K, K) and correlations (n, K), got {gram.shape} and {correlations.shape}"

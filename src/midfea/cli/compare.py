@@ -13,6 +13,8 @@ from midfea.cli.mending import mending
 from midfea.cli.options import Cache, Jobs, NoCache, Seed
 
 if TYPE_CHECKING:
+    from sklearn.utils import Bunch
+
     from midfea.provenance import Row
 
 # The names of midfea.bench.methods, here so that --help need not import it.
@@ -27,9 +29,11 @@ def _complete(typed: str) -> list[str]:
 
 
 def compare(
-    folder: Annotated[
-        Path | None,
-        typer.Argument(help="One folder of images for each class inside it.", show_default=False),
+    words: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="FOLDER", help="One folder of images for each class inside it.", show_default=False
+        ),
     ] = None,
     data: Annotated[
         Path | None, typer.Option(help="The same, as an option.", show_default=False)
@@ -37,7 +41,7 @@ def compare(
     methods: Annotated[
         list[str] | None,
         typer.Option(
-            help="Only these, with commas between. Default: all but best.",
+            help="Only these, with commas or spaces between. Default: all but best.",
             show_default=False,
             autocompletion=_complete,
         ),
@@ -70,26 +74,19 @@ def compare(
     Examples:
 
         midfea compare photos
-        midfea compare photos --methods fast,best --splits 5 --json rows.json
+        midfea compare photos --methods fast best --splits 5 --json rows.json
     """
     from midfea.bench.methods import compare_methods
-    from midfea.datasets import load_folder
     from midfea.progress import progress_bars
     from midfea.trials import Trials, default_cache
 
-    given = [path for path in (folder, data) if path is not None]
-    if len(given) != 1:
-        raise typer.BadParameter("name one folder, such as: midfea compare photos", param_hint="FOLDER")
-    (place,) = given
+    place, names = _folder_and_names(words or [], data, methods or [])
     check_outputs(json_file)
     check_groups(groups)
-    chosen = _chosen(methods)
+    chosen = _chosen(names)
     finished = Trials(None if no_cache else cache or default_cache())
     with progress_bars():
-        with mending(place):
-            photos = load_folder(place)
-        warn_nested(photos)
-        warn_skipped(photos.skipped, len(photos.paths) + len(photos.skipped))
+        photos = _read(place)
         rows = compare_methods(
             photos.images,
             photos.target,
@@ -110,16 +107,38 @@ def compare(
     save_rows(rows, json_file, range(seed, seed + splits))
 
 
-def _chosen(methods: list[str] | None) -> list[str]:
+def _folder_and_names(
+    words: list[Path], data: Path | None, methods: list[str]
+) -> tuple[Path, list[str]]:
+    """The folder, and the names of methods: `--methods a b` leaves b among the words."""
+    more = [str(word) for word in words if methods and str(word) in METHODS]
+    given = [word for word in words if str(word) not in more] + ([data] if data else [])
+    if len(given) != 1:
+        raise typer.BadParameter("name one folder, such as: midfea compare photos", param_hint="FOLDER")
+    return given[0], [name for part in (*methods, *more) for name in part.split(",")]
+
+
+def _read(place: Path) -> Bunch:
+    """The images of a folder; what is wrong with it is said."""
+    from midfea.datasets import load_folder
+
+    with mending(place):
+        photos = load_folder(place)
+    warn_nested(photos)
+    warn_skipped(photos.skipped, len(photos.paths) + len(photos.skipped))
+    return photos
+
+
+def _chosen(given: list[str]) -> list[str]:
     """The methods asked for; without any, those that can be used here."""
     from midfea.bench.methods import missing_for
 
-    names = list(dict.fromkeys(",".join(methods).split(","))) if methods else list(DEFAULT)
+    names = list(dict.fromkeys(given or DEFAULT))
     for name in list(names):
         if name not in METHODS:
             raise ValueError(f"no method {name!r}: choose from {', '.join(METHODS)}")
         if reason := missing_for(name):
-            if methods:
+            if given:
                 raise ValueError(f"{name}: {reason}")
             warn(f"{name} is left out: {reason}")
             names.remove(name)
