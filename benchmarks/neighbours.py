@@ -1,13 +1,13 @@
 """NBNN and SVM-KNN beside an SVM on the same images: accuracy on some classes of Caltech-101, and times.
 
     python benchmarks/neighbours.py --data DIR [--only speed accuracy] [--classes 20] [--splits 1]
-        [--at-most 15] [--json FILE]
+        [--at-most 15] [--methods NBNN ...] [--json FILE]
 
 speed : milliseconds for one image on one thread, 30 training images of each of all 102 classes, images
     of 150 pixels at most.
 accuracy : so many classes drawn at random, 30 training images of each, the same test images for every
-    method. "places by validation": the weight of the places is chosen in three folds of the training
-    images. SVM and SVM-KNN see the same MidFea features (1,000 words, pyramid), without projection.
+    method. "by validation": the weight is chosen in three folds of the training images. SVM and SVM-KNN
+    see the same MidFea features (1,000 words, pyramid), without projection.
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ def main() -> None:
     parser.add_argument("--classes", type=int, default=20)
     parser.add_argument("--splits", type=int, default=1)
     parser.add_argument("--at-most", type=int, default=15, help="test images of a class")
+    parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
     parser.add_argument("--json", type=Path, metavar="FILE")
     given = parser.parse_args()
     given.name = "caltech101"
@@ -81,7 +82,8 @@ def accuracy(images: Any, y: Any, given: argparse.Namespace) -> list[Row]:
         test = some_of_each(y, given.at_most, seed, others)
         known, new = ([images[i] for i in part] for part in (train, test))
         inputs = {"images": (known, new), "features": features(known, new, seed)}
-        for name, (kind, make) in METHODS.items():
+        for name in given.methods:
+            kind, make = METHODS[name]
             started = time.perf_counter()
             with progress_bars():
                 model = make(seed).fit(inputs[kind][0], y[train])
@@ -114,7 +116,7 @@ METHODS: dict[str, tuple[str, Callable[[int], Any]]] = {  # what each takes, and
     "raw pixels, SVM": ("images", lambda seed: SVMRaw(random_state=seed)),
     "SIFT pyramid, SVM": ("images", lambda seed: FeatureSVM("sift", random_state=seed)),
     "NBNN": ("images", lambda seed: NBNN()),
-    "NBNN, places by validation": ("images", by_validation),
+    "NBNN, weight of places by validation": ("images", by_validation),
     "NBNN, patches of 16, 24, 32 pixels": ("images", lambda seed: NBNN(patch_sizes=(16, 24, 32))),
     "NBNN, images of 300 pixels": ("images", lambda seed: NBNN(max_side=300)),
     "MidFea, SVM": ("features", lambda seed: LinearSVC(C=10.0, random_state=seed)),
