@@ -6,17 +6,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import joblib
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from midfea.baselines.labels import class_numbers
 from midfea.baselines.linear_svm import fit_svm
 from midfea.baselines.local_features import grey_images, hog_maps, sample_descriptors, sift_maps
+from midfea.baselines.svm_raw import pixel_vector
 from midfea.learning.head import Features
 from midfea.learning.kmeans import kmeans
-from midfea.parallel import in_parallel, linear_algebra_threads
+from midfea.parallel import in_parallel, linear_algebra_threads, n_threads
 from midfea.pictures.resize import Grey, resize
 from midfea.stages import llc_codes, pool_cells, unit_length
 
@@ -60,11 +61,11 @@ class FeatureSVM(ClassifierMixin, BaseEstimator):
             raise ValueError(f"no feature {self.feature!r}: choose from {', '.join(FEATURES)}")
         learn = FEATURES[self.feature] if isinstance(self.feature, str) else self.feature
         greys = grey_images(images)
-        self.classes_, numbers = np.unique(y, return_inverse=True)
-        with linear_algebra_threads(self._n_threads()):
+        self.classes_, numbers = class_numbers(y, greys)
+        with linear_algebra_threads(n_threads(self.n_jobs)):
             self.extract_ = learn(greys, self.random_state)
         features = self._features(greys)
-        with linear_algebra_threads(self._n_threads()):
+        with linear_algebra_threads(n_threads(self.n_jobs)):
             self.svm_ = fit_svm(features, numbers, self.random_state, groups)
         return self
 
@@ -74,17 +75,8 @@ class FeatureSVM(ClassifierMixin, BaseEstimator):
         return np.asarray(self.classes_[self.svm_.predict(self._features(grey_images(images)))])
 
     def _features(self, greys: Sequence[Grey]) -> Features:
-        work = in_parallel(lambda i: self.extract_(greys[i]), range(len(greys)), self._n_threads())
+        work = in_parallel(lambda i: self.extract_(greys[i]), range(len(greys)), n_threads(self.n_jobs))
         return np.stack(list(work))
-
-    def _n_threads(self) -> int:
-        return int(joblib.effective_n_jobs(-1 if self.n_jobs is None else self.n_jobs))
-
-
-def pixel_vector(image: Grey, shape: tuple[int, int] | None) -> Features:
-    """Pixels over 255 as a vector, the image reduced to one shape (height, width) if one is given."""
-    pixels = image if shape is None else resize(image, shape)
-    return pixels.ravel().astype(np.float32) / np.float32(255)
 
 
 def _pixels(images: Sequence[Grey], seed: int) -> Extract:

@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 
 from midfea import MidFea
-from midfea.baselines.feature_svm import pixel_vector
 from midfea.files import replacing
 from midfea.learning.head import Features
 from midfea.progress import track
@@ -82,8 +81,3 @@ def first_split(name: str, data: Path, seed: int, cache: Path | None) -> tuple[A
     settings = next(method.settings for method in protocol.methods if method.name == "MidFea")
     assert settings is not None
     return loaded, split, span_features(loaded.images, split[0], settings, seed, cache)
-
-
-def raw_pixels(images: Sequence[Any], size: tuple[int, int] | None) -> Features:
-    """Pixels in 0..1, the images reduced to one size (height, width) if they need it."""
-    return np.stack([pixel_vector(np.asarray(image), size) for image in images])

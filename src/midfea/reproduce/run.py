@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from midfea.baselines.svm_raw import raw_pixels
 from midfea.progress import track
 from midfea.provenance import Row, make_row
 from midfea.reproduce.evaluate import evaluate_classes, evaluate_numbers
-from midfea.reproduce.features import raw_pixels, span_features
+from midfea.reproduce.features import span_features
 from midfea.reproduce.protocols import Method, Protocol, Split
 from midfea.trials import Result, Trials, content_key
 
