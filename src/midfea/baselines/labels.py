@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sized
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from sklearn.utils.validation import column_or_1d
 from midfea.learning.folds import Indices
 
 
-def class_numbers(y: Any, images: Sequence[Any]) -> tuple[NDArray[Any], Indices]:
+def class_numbers(y: Any, images: Sized) -> tuple[NDArray[Any], Indices]:
     """The classes, sorted, and the number of each image's class."""
     labels = column_or_1d(y, warn=True)
     check_classification_targets(labels)
