@@ -31,7 +31,7 @@ from midfea.engines import Projection
 from midfea.engines.cpu.search import WordIndex
 from midfea.estimators.documented import documented
 from midfea.learning.kmeans import kmeans
-from midfea.parallel import in_parallel, linear_algebra_threads
+from midfea.parallel import in_parallel, linear_algebra_threads, n_threads
 from midfea.pictures.resize import Grey
 from midfea.progress import track
 from midfea.stages import projection_matrix
@@ -149,7 +149,7 @@ class SpatialPyramid(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PyramidB
         """`transform` of grey images, white at 255, that are already reduced."""
         check_memory(BYTES * len(greys) * self._n_features_out, self.memory_limit, "features")
         features = np.empty((len(greys), self._n_features_out), dtype=np.float32)
-        work = in_parallel(lambda i: self._feature(greys[i]), range(len(greys)), self.n_threads)
+        work = in_parallel(lambda i: self._feature(greys[i]), range(len(greys)), n_threads(self.n_jobs))
         for i, feature in enumerate(track(work, "features", len(greys))):
             deadline.check()
             features[i] = feature
@@ -170,13 +170,13 @@ class SpatialPyramid(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PyramidB
         return pooled if self.projection_ is None else self.projection_.apply(pooled[None])[0]
 
     def _learn_coder(self, samples: Floats, rng: np.random.RandomState, deadline: Deadline) -> Coder:
-        threads, self.objective_ = self.n_threads, None
+        threads, self.objective_ = n_threads(self.n_jobs), None
         if self.encoding == "sparse":
             atoms, self.objective_ = learn_dictionary(
                 samples,
                 self.n_words,
                 self.penalty,
-                n_rounds=self.n_rounds,
+                max_iter=self.n_rounds,
                 random_state=rng,
                 n_threads=threads,
                 deadline=deadline,
