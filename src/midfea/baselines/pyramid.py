@@ -22,7 +22,7 @@ from midfea.baselines.coders import (
     SparseCodes,
     finest_cells,
 )
-from midfea.baselines.dense_sift import N_VALUES, dense_sift
+from midfea.baselines.dense_sift import N_VALUES, sift_at_sizes
 from midfea.baselines.dictionary import learn_dictionary
 from midfea.baselines.limits import Deadline, check_memory
 from midfea.baselines.local_features import grey_images, sample_descriptors
@@ -157,12 +157,7 @@ class SpatialPyramid(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PyramidB
 
     def describe(self, grey: Grey) -> tuple[Floats, Floats]:
         """SIFT descriptors (n, 128) of a grey image at all patch sizes, and their places (n, 2)."""
-        sizes = [size for size in self.patch_sizes if size <= min(grey.shape)]
-        parts = [
-            dense_sift(grey, self.step, size, self.threshold)
-            for size in sizes or [min(self.patch_sizes)]  # which then says that it is too large
-        ]
-        return np.concatenate([each for each, _ in parts]), np.concatenate([each for _, each in parts])
+        return sift_at_sizes(grey, self.step, self.patch_sizes, self.threshold)
 
     def _feature(self, grey: Grey) -> Floats:
         descriptors, places = self.describe(grey)
