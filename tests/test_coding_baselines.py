@@ -157,7 +157,7 @@ def test_sparse_codes_are_pooled_by_absolute_value(descriptors, words, places):
 
 def test_the_dictionary_lowers_its_objective(descriptors):
     rng = np.random.RandomState(0)
-    atoms, objective = learn_dictionary(descriptors, 15, 0.1, n_rounds=20, random_state=rng)
+    atoms, objective = learn_dictionary(descriptors, 15, 0.1, max_iter=20, random_state=rng)
     assert (np.diff(objective) <= 1e-9).all()
     assert objective[-1] < 0.95 * objective[0]
     assert np.linalg.norm(atoms, axis=1).max() <= 1 + 1e-9
@@ -291,9 +291,9 @@ def test_errors_say_what_to_do(data):
         LLC(patch_sizes=(2,)).fit(data.images, data.target)
     with pytest.raises(ValueError, match="'penalty' parameter"):
         ScSPM(penalty=0.0).fit(data.images, data.target)
-    with pytest.raises(ValueError, match="two classes or more, got one class"):
+    with pytest.raises(ValueError, match="two classes or more are needed"):
         KSPM().fit(data.images, np.zeros(len(data.images)))
-    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+    with pytest.raises(ValueError, match="give one label for each image"):
         KSPM().fit(data.images, data.target[:-1])
     with pytest.raises(ImageError, match="no such file"):
         KSPM().fit(["missing.png"], [0])

@@ -24,7 +24,7 @@ def learn_dictionary(
     n_atoms: int,
     penalty: float,
     *,
-    n_rounds: int = 50,
+    max_iter: int = 50,
     random_state: np.random.RandomState,
     n_threads: int = 1,
     deadline: Deadline | None = None,
@@ -39,7 +39,7 @@ def learn_dictionary(
     samples : array (n, d)
     n_atoms : int
     penalty : float
-    n_rounds : most rounds
+    max_iter : most rounds
     random_state : draws the samples that the atoms start from
     n_threads : threads for coding
     deadline : when to give up
@@ -58,7 +58,7 @@ def learn_dictionary(
         )
     atoms = _at_unit_length(samples[random_state.choice(usable, n_atoms, replace=False)])
     history: list[float] = []
-    for _ in track(range(n_rounds), "dictionary", n_rounds):
+    for _ in track(range(max_iter), "dictionary", max_iter):
         squares, sums, value = _code_all(samples, atoms, penalty, n_threads, deadline)
         history.append(value)
         if len(history) > 1 and history[-2] - value < MIN_RELATIVE_GAIN * history[-2]:

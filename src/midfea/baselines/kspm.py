@@ -19,7 +19,7 @@ from midfea.estimators.documented import documented
 from midfea.learning.folds import Indices, make_folds, splits
 from midfea.learning.head import Features, count_correct, two_columns
 from midfea.learning.svm import class_signs
-from midfea.parallel import in_parallel
+from midfea.parallel import in_parallel, n_threads
 from midfea.progress import track
 
 BLOCK = 16  # samples compared at once: they stay in the cache
@@ -60,7 +60,9 @@ class KSPM(PyramidClassifier):
     ) -> IntersectionSvm:
         check_memory(12 * len(features) ** 2, self.memory_limit, "the kernel")  # as float32 and float64
         folds = make_folds(y, N_FOLDS, seed, groups)
-        return fit_intersection_svm(features, y, self._candidates, folds, self.n_threads, deadline)
+        return fit_intersection_svm(
+            features, y, self._candidates, folds, n_threads(self.n_jobs), deadline
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,18 +75,18 @@ class IntersectionSvm:
     coef : (n, n_classes), what each counts for each class; one column for two classes, for the second
     intercept : (n_classes,) or (1,)
     C : penalty of errors
-    n_threads : for the kernel
+    threads : for the kernel
     """
 
     samples: Features
     coef: NDArray[np.float32]
     intercept: NDArray[np.float32]
     C: float
-    n_threads: int
+    threads: int
 
     def scores(self, features: Features) -> NDArray[np.float32]:
         """Decision values (n, n_classes)."""
-        kernel = intersection_kernel(features, self.samples, self.n_threads)
+        kernel = intersection_kernel(features, self.samples, self.threads)
         return two_columns(kernel @ self.coef + self.intercept)
 
     def predict(self, features: Features) -> Indices:

@@ -8,11 +8,11 @@ from typing import Any, ClassVar, Literal, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
-from sklearn.utils import assert_all_finite, check_random_state
+from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import StrOptions
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
+from midfea.baselines.labels import class_numbers
 from midfea.baselines.limits import Deadline
 from midfea.baselines.linear_svm import fit_svm
 from midfea.baselines.local_features import grey_images
@@ -65,13 +65,9 @@ class PyramidClassifier(ClassifierMixin, PyramidBase):
         """
         self.check_parameters()
         deadline = Deadline(self.time_limit, type(self).__name__)
-        images, y = Images(images), column_or_1d(y, warn=True)
-        check_consistent_length(images, y, groups)
-        assert_all_finite(y, input_name="y")
-        check_classification_targets(y)
-        self.classes_, numbers = np.unique(y, return_inverse=True)
-        if len(self.classes_) < 2:
-            raise ValueError(f"a classifier needs two classes or more, got one class: {y[0]!r}")
+        images = Images(images)
+        check_consistent_length(images, groups)
+        self.classes_, numbers = class_numbers(y, images)
         greys, rng = grey_images(images, self.max_side), check_random_state(self.random_state)
         self.pyramid_ = self._pyramid(rng.randint(2**31 - 1)).learn(greys, deadline)
         features = self.pyramid_.features(greys, deadline)
