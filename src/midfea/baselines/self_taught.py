@@ -47,7 +47,7 @@ def learn_bases(
             unlabelled,
             n_bases,
             penalty,
-            n_rounds=max_rounds,
+            max_iter=max_rounds,
             random_state=random_state,
             n_threads=n_threads,
             deadline=deadline,
