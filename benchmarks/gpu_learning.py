@@ -120,7 +120,7 @@ def neuron_selectivity(x: np.ndarray, y: np.ndarray, where: dict[str, Any]) -> N
     sizes = f"p={x.shape[1]} d={n_neurons} N={len(y)} C={y.max() + 1}"
 
     def fit(name: str, inputs: np.ndarray, **where: Any) -> float:
-        layer = NeuronSelectivity(n_neurons, tol=1e-4, random_state=0, **where)
+        layer = NeuronSelectivity(n_neurons, length=16, tol=1e-4, random_state=0, **where)
         spent = once(lambda: layer.fit(inputs, y))
         values[name] = float(layer.objective_[-1])
         return spent

@@ -13,6 +13,7 @@ from sklearn.svm import LinearSVC
 import midfea
 from midfea import MidFea, MidFeaClassifier, MidFeaRegressor
 from midfea.estimators.presets import PRESETS
+from midfea.parallel import linear_algebra_threads
 from small import SMALL_PAPER as SMALL
 
 
@@ -32,12 +33,18 @@ def test_features_are_what_the_contract_says(surfaces):
     assert list(model.get_feature_names_out())[:2] == ["midfea0", "midfea1"]
 
 
-def test_same_seed_same_features_whatever_the_threads(surfaces):
-    one = MidFea(**SMALL, n_jobs=1).fit(surfaces[0])
-    two = MidFea(**SMALL, n_jobs=2).fit(surfaces[0])
+@pytest.mark.parametrize("engine", ["reference", "cpu"])
+@pytest.mark.parametrize("projection", [None, "pca"])
+def test_same_seed_same_features_whatever_the_threads(surfaces, engine, projection):
+    settings = SMALL | {"engine": engine, "projection": projection, "n_components": 20}
+    with linear_algebra_threads(1):
+        one = MidFea(**settings, n_jobs=1).fit(surfaces[0])
+    with linear_algebra_threads(2):
+        two = MidFea(**settings, n_jobs=2).fit(surfaces[0])
+    np.testing.assert_array_equal(one.filters_, two.filters_)
     np.testing.assert_array_equal(one.codebook_, two.codebook_)
     np.testing.assert_array_equal(one.transform(surfaces[0]), two.transform(surfaces[0]))
-    other = MidFea(**{**SMALL, "random_state": 1}).fit(surfaces[0])
+    other = MidFea(**{**settings, "random_state": 1}).fit(surfaces[0])
     assert not np.array_equal(one.filters_, other.filters_)
 
 

@@ -199,7 +199,7 @@ def few_people(protocol):
         arrays = {name: data[name][kept] for name in ("target", "person", "groups", "session")}
         return Bunch(images=[data.images[i] for i in kept], **arrays)
 
-    methods = tuple(replace(m, neurons=m.neurons and 20) for m in protocol.methods)
+    methods = tuple(replace(m, neurons=m.neurons and (1,)) for m in protocol.methods)
     return replace(protocol, load=load, methods=methods)
 
 

@@ -48,6 +48,17 @@ def test_transparency_is_laid_over_white(tmp_path):
     np.testing.assert_array_equal(to_grey(pixels), grey)
 
 
+@pytest.mark.parametrize(
+    ("dtype", "unit"), [(np.float32, 255), (np.float64, 1), (np.int64, 1), (np.uint16, 1 / 257)]
+)
+def test_transparency_of_other_numbers_is_laid_over_white_too(dtype, unit):
+    opacity = np.random.RandomState(1).randint(0, 256, (20, 30, 1)).astype(np.uint8)
+    opacity[0, 0], opacity[0, 1] = 0, 255
+    pixels = np.concatenate([RGB, opacity], axis=2)
+    grey = to_grey((pixels / unit).astype(dtype))
+    np.testing.assert_allclose(grey * unit, to_grey(pixels), atol=1.01)
+
+
 def test_camera_orientation_is_applied(tmp_path):
     exif = Image.Exif()
     exif[0x0112] = 6  # turned by a quarter

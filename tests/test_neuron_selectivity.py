@@ -11,7 +11,7 @@ from scipy.special import expit
 from midfea.estimators.neuron_selectivity import NeuronSelectivity
 from midfea.learning.newton import gram_product
 from midfea.learning.selectivity.codes import shrink_rows, smooth_terms, update_H
-from midfea.learning.selectivity.dictionary import update_D
+from midfea.learning.selectivity.dictionary import analytic_D, update_D
 from midfea.learning.selectivity.encoder import choose_ridge, logistic_regression, update_encoder
 from midfea.learning.selectivity.objective import (
     Layer,
@@ -99,8 +99,11 @@ def test_recorded_objective_is_that_of_the_returned_variables(solver, dtype):
     shuffle = np.random.RandomState(0).permutation(len(y))
     model = NeuronSelectivity(6, solver=solver, max_iter=3, tol=0, random_state=0)
     model.fit(X.T[shuffle], y[shuffle])
-    arrays = (a.astype(np.float64) for a in (model.D_, model.H_, model.W_, model.b_))
-    expected = formula(X[:, shuffle].astype(np.float64), y[shuffle], *arrays)
+    D, H, W, b, mean = (
+        a.astype(np.float64) for a in (model.D_, model.H_, model.W_, model.b_, model.mean_)
+    )
+    inside = (X[:, shuffle] - mean[:, None]) * model.scale_
+    expected = formula(inside, y[shuffle], D, H, W / model.scale_, b + W @ mean)
     assert_allclose(model.objective_[-1], expected, rtol=1e-10 if dtype == np.float64 else 1e-5)
     assert len(model.objective_) == model.n_iter_ == 3
     assert_allclose(sum(model.objective_terms_.values()), model.objective_)
@@ -188,6 +191,19 @@ def test_both_dictionary_steps_reach_a_stationary_point():
         assert np.abs(tangent).max() < 1e-6 * np.abs(gradient).max()
 
 
+def test_analytic_decoder_solves_the_least_squares():
+    X, _, layer = problem(4, p=9, d=4)
+    D = analytic_D(X, layer)
+    unconstrained = np.linalg.lstsq(layer.H.T, X.T, rcond=None)[0].T
+    assert_allclose(D, unconstrained / np.linalg.norm(unconstrained, axis=0), atol=1e-9)
+    # Singular: twice the same neuron, and a silent one, whose column stays.
+    H = np.vstack([layer.H[:2], layer.H[:1], np.zeros_like(layer.H[:1])])
+    D = analytic_D(X, layer._replace(H=H))
+    assert_allclose(np.linalg.norm(D, axis=0), 1)
+    assert_allclose(D[:, 0], D[:, 2], atol=1e-4)
+    assert_allclose(D[:, 3], layer.D[:, 3])
+
+
 # -- the fixed point --------------------------------------------------------------------------------
 
 
@@ -230,7 +246,7 @@ def test_codes_of_each_class_solve_their_convex_problem(by_class):
     X, y, _ = problem(1, p=10, d=6, counts=(6, 5, 7))
     X *= 2
     blocks, weights = class_blocks(y), Weights()
-    settings = Settings(solver="proximal", max_iter=5, tol=0)
+    settings = Settings(solver="proximal", max_iter=5, tol=0, nonnegative=False)
     start = make_start("kmeans", X, blocks, 6, np.random.RandomState(0))
     *_, (layer, _) = rounds(X, blocks, start, weights, settings)
     for _ in range(40 if by_class else 1):
@@ -339,9 +355,9 @@ def test_encoder_does_not_collapse_on_rare_targets():
     y = np.repeat(np.arange(100), 5)
     X = rng.normal(size=(100, 300))[y] + 0.7 * rng.normal(size=(500, 300))
     X /= np.linalg.norm(X, axis=1, keepdims=True)
-    model = NeuronSelectivity(100, random_state=0).fit(8 * X, y)
+    model = NeuronSelectivity(100, length=8, random_state=0).fit(X, y)
     assert (model.class_responses_.max(axis=0) > 0.3).all()  # each class has a neuron that fires
-    assert (model.transform(8 * X).argmax(axis=1) == model.class_responses_.argmax(axis=0)[y]).all()
+    assert (model.transform(X).argmax(axis=1) == model.class_responses_.argmax(axis=0)[y]).all()
 
 
 @pytest.mark.parametrize("p", [5, 200])
@@ -364,5 +380,6 @@ def test_ridge_is_chosen_by_validation():
     faint = np.hstack([100 * rng.normal(size=(len(y), 1)), centres[y]])
     assert choose_ridge(faint.T, y) == 1e-5
     assert choose_ridge(noisy.T, np.arange(len(y))) == 1e-5  # nothing can be held out
-    assert NeuronSelectivity(20, random_state=0).fit(noisy, y).ridge_ == 1e-3
+    model = NeuronSelectivity(20, random_state=0).fit(noisy, y)
+    assert model.ridge_ > 1e-5
     assert NeuronSelectivity(20, ridge=1e-2, random_state=0).fit(noisy, y).ridge_ == 1e-2

@@ -50,7 +50,7 @@ def splits(data, trials, seed):
 
 @pytest.fixture
 def protocol():
-    methods = (Method("SVM-raw", paper=50.0), Method("MidFea", SMALL), Method("MidFea-NS", SMALL, 6))
+    methods = (Method("SVM-raw", paper=50.0), Method("MidFea", SMALL), Method("MidFea-NS", SMALL, (1,)))
     return Protocol("six surfaces", surfaces, splits, methods, trials=2, size=(16, 16))
 
 

@@ -81,6 +81,20 @@ def test_runs_of_zeros(k):
     assert_nearest(points[:3], words, k)
 
 
+def test_a_points_words_do_not_depend_on_the_points_beside_it():
+    """Zero is equally near to all words of unit length, points between two words nearly so."""
+    rng = np.random.RandomState(0)
+    words = unit_length(rng.rand(500, 144).astype(np.float32))
+    between = (words[rng.randint(500, size=1000)] + words[rng.randint(500, size=1000)]) / 2
+    between[::7] = 0
+    index = WordIndex(words)
+    for k in (1, 3):
+        whole = index.nearest(between, k)
+        for n_parts in (2, 3, 8, 50):
+            parts = [index.nearest(part, k) for part in np.array_split(between, n_parts)]
+            np.testing.assert_array_equal(np.concatenate(parts), whole)
+
+
 def test_flat_points_and_equal_words():
     rng = np.random.RandomState(2)
     words = rng.rand(130, 144).astype(np.float32)

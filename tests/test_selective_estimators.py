@@ -32,7 +32,8 @@ def test_held_out_accuracy_does_not_know_the_labels():
     rng = np.random.RandomState(0)
     images = rng.randint(0, 256, (60, 24, 24)).astype(np.uint8)
     labels = rng.permutation(np.arange(60) % 3)
-    model = MidFeaClassifier(**SMALL, selectivity=3).fit(images, labels)
+    layer = NeuronSelectivity(3, length=16)
+    model = MidFeaClassifier(**SMALL, selectivity=layer).fit(images, labels)
     assert model.score(images, labels) > 0.9
     assert model.validation_.accuracy < 0.6
 

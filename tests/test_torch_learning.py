@@ -123,12 +123,13 @@ def test_same_ridge(put):
 @pytest.mark.parametrize(("dtype", "agree"), [(np.float64, 1e-6), (np.float32, 1e-3)])
 def test_same_objective(device, solver, dtype, agree):
     X, y = samples(200, (10, 12, 9, 1, 8, 10, 12), noise=1.0, dtype=dtype)
-    options = {"solver": solver, "tol": 1e-5, "random_state": 0}
+    options = {"solver": solver, "tol": 1e-5, "length": 4, "random_state": 0}
     theirs = NeuronSelectivity(12, **options).fit(X, y)
     mine = NeuronSelectivity(12, **options, engine="torch", device=device).fit(X, y)
     assert mine.objective_[-1] == pytest.approx(theirs.objective_[-1], rel=agree)
-    arrays = Layer(mine.D_, mine.H_, mine.W_, mine.b_)  # y is sorted: H_ needs no sorting
-    terms = objective_terms(X.T, class_blocks(y), arrays, Weights())
+    arrays = Layer(mine.D_, mine.H_, mine.W_ / mine.scale_, mine.b_ + mine.W_ @ mine.mean_)
+    inside = ((X - mine.mean_) * mine.scale_).T.astype(dtype)
+    terms = objective_terms(inside, class_blocks(y), arrays, Weights())  # y is sorted: H_ too
     assert mine.objective_[-1] == pytest.approx(sum(terms.values()), rel=agree)
 
 

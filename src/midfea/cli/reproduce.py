@@ -38,7 +38,8 @@ def _protocol_command(name: str) -> Callable[..., None]:
     def command(
         data: Data,
         trials: Annotated[
-            int | None, typer.Option(help="Random splits or seeds. Default: 3 (yale-b 10).", min=1)
+            int | None,
+            typer.Option(help="Splits or seeds. Default: 10 (AR, yale-b) or 3.", min=1),
         ] = None,
         method: Annotated[
             list[str] | None,

@@ -22,6 +22,7 @@ from midfea.engines import get_engine
 from midfea.estimators.documented import documented
 from midfea.estimators.fitted_classifier import FittedClassifier
 from midfea.estimators.neuron_selectivity import NeuronSelectivity, fit_ns_layer
+from midfea.estimators.ns_choice import choose_layer
 from midfea.estimators.plan import expected_steps
 from midfea.learning.augmented import check_augment, choose_kinds, with_augmented
 from midfea.learning.belonging import check_unknown, fit_belonging
@@ -52,7 +53,8 @@ class MidFeaClassifier(FittedClassifier):
         weights by class. Probabilities are then those of classes that are as common as their weights
         make them: with "balanced", equally common.
     selectivity : a neuron-selectivity layer between features and SVM (Section 3): a
-        `NeuronSelectivity`, or the number of its neurons. None: no layer.
+        `NeuronSelectivity`, or the number of its neurons, its settings chosen by validation. None: no
+        layer.
     augment : train the SVM and the neurons also on augmented images: kinds of change among "mirror",
         "shift", "scale", "rotate" and "light", or "auto" to choose those that help in validation.
         None: no augmented images. Features are computed three times then, ten times and more for "auto".
@@ -73,6 +75,7 @@ class MidFeaClassifier(FittedClassifier):
     validation_ : `Validation`, the predictions for training images by models trained without them, with
         `accuracy` and `interval`; it is kept in model files
     ns_layer_, head_, network_, belonging_ : the fitted parts; None for one that is not used
+    selectivity_ : the settings of the NS layer, as given or chosen (not kept in model files)
     training_features_ : features of the training images, with `keep_features` (not kept in model files)
     training_groups_ : group of each training image; None if each was alone (not kept in model files)
 
@@ -213,16 +216,37 @@ class MidFeaClassifier(FittedClassifier):
             self.training_features_ = features
 
     def _learn_layer(self, features: NDArray[np.float32], numbers: Indices) -> NSLayer:
-        assert self.selectivity is not None
+        assert self.selectivity_ is not None
         engine = self._engine_settings()
-        return fit_ns_layer(self.selectivity, features, numbers, engine, self.random_state)
+        return fit_ns_layer(self.selectivity_, features, numbers, engine, self.random_state)
+
+    def _choose_layer(
+        self, features: NDArray[np.float32], numbers: Indices, folds: Indices
+    ) -> NeuronSelectivity | None:
+        """The settings of the NS layer, chosen if only its number of neurons is given."""
+        if self.selectivity is None or isinstance(self.selectivity, NeuronSelectivity):
+            return self.selectivity
+        return choose_layer(
+            (self.selectivity,),
+            features,
+            numbers,
+            folds,
+            penalties=self._penalties(),
+            engine=self._engine_settings(),
+            random_state=self.random_state,
+            class_weights=self.class_weights_,
+        ).layer
+
+    def _penalties(self) -> tuple[float, ...]:
+        return C_CANDIDATES if self.C == "auto" else (float(self.C),)
 
     def _fit_linear(
         self, features: NDArray[np.float32], numbers: Indices, folds: Indices, groups: Indices | None
     ) -> ValidatedC:
         """NS layer and SVM on all samples; C and the logit scale by validation."""
-        candidates = C_CANDIDATES if self.C == "auto" else (float(self.C),)
-        layered = self.selectivity is not None
+        candidates = self._penalties()
+        self.selectivity_ = self._choose_layer(features[: len(numbers)], numbers, folds)
+        layered = self.selectivity_ is not None
         learn = (lambda x, y: self._learn_layer(x, y).activations) if layered else None
         weights = self.class_weights_
         all_numbers = np.tile(numbers, len(features) // len(numbers))  # of augmented images too

@@ -21,11 +21,13 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from midfea.arrays import Array, namespace, to_numpy
 from midfea.engines import EngineSettings, get_engine
 from midfea.learning.ns_layer import NSLayer, centred
+from midfea.learning.selectivity.dictionary import Decoder
 from midfea.learning.selectivity.encoder import choose_ridge
 from midfea.learning.selectivity.objective import Layer, Weights, class_blocks, class_means, encode
-from midfea.learning.selectivity.rounds import Settings, Solver, rounds
+from midfea.learning.selectivity.rounds import Settings, Solver, rounds, warmed_up
 from midfea.learning.selectivity.start import Init, make_start
 from midfea.learning.svm import Put
+from midfea.parallel import linear_algebra_threads
 from midfea.progress import progress_bars, track
 
 FLOAT_TYPES = (np.float64, np.float32)
@@ -42,10 +44,10 @@ class NeuronSelectivity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         |X - D H|^2 + alpha |H - sigmoid(W X + b 1^T)|^2
         + sum_c { lam |H_c|_{2,1} + beta |H_c - mean(H_c)|^2 + gamma |H_c^T H_{/c}|^2 }
 
-    where X holds a sample in each column and H_c the codes of class c. The objective weighs the
-    samples' reconstruction against everything else, so their length matters: codes of samples of
-    length 1 stay far below 1 and use little of the sigmoid's range. Centred samples of length about
-    16 serve a classifier better; the image estimators see to that (`midfea.learning.ns_layer`).
+    where X holds a standardised sample in each column and H_c the codes of class c. The objective
+    weighs the samples' reconstruction against everything else, so their length matters: all are
+    multiplied by one number that makes it `length`, the root of the mean of their squares. Centre and
+    number are part of W_ and b_, so the unit of the samples does not matter.
 
     Parameters
     ----------
@@ -59,8 +61,17 @@ class NeuronSelectivity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         Factor of the codes' inner products between classes.
     lam : float, default=0.8
         Factor of the row norms, which silence neurons.
+    length : float, default=1.0
+        Length of the standardised samples. The paper's have length 1. Codes of longer samples use more
+        of the sigmoid's range, and the penalties weigh less.
+    center : bool, default=True
+        Take the samples less their mean.
     init : {"kmeans", "similarity", "random"}, default="kmeans"
-        The start; see `midfea.learning.selectivity.start.make_start`.
+        The start; see `midfea.learning.selectivity.start.make_start`. "random" takes six more rounds,
+        in which `lam` rises from zero.
+    decoder : {"columns", "analytic"}, default="columns"
+        How D is updated: "columns" takes each column in turn as the best one, "analytic" is the
+        appendix's X H^T (H H^T)^-1 with columns brought to unit length, which is no minimum.
     solver : {"proximal", "by class", "plain"}, default="proximal"
         "proximal" moves all classes' codes at once, "by class" solves each class's convex problem in
         turn, "plain" makes the paper's gradient steps, which may raise the objective.
@@ -77,8 +88,8 @@ class NeuronSelectivity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     encoder_iter : int, default=0
         Squared-error steps for W and b in each round, after that start. The more of them, the closer
         the encoder fits the training codes, and the less it has to say of new samples.
-    nonnegative : bool, default=False
-        Keep the codes H at zero or above, as the authors' programs do.
+    nonnegative : bool, default=True
+        Keep the codes H at zero or above, as the paper says.
     warm_start : bool, default=False
         Go on from the previous solution, if its sizes fit.
     callback : callable or None, default=None
@@ -100,7 +111,7 @@ class NeuronSelectivity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     b_ : array (n_neurons,)
         The encoder.
     D_ : array (n_features, n_neurons)
-        The decoder, columns of unit length.
+        The decoder of standardised samples, columns of unit length.
     H_ : array (n_neurons, n_samples)
         The codes of the training samples.
     objective_ : array (n_iter_,)
@@ -110,6 +121,10 @@ class NeuronSelectivity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         factors; they add up to `objective_`.
     class_responses_ : array (n_neurons, n_classes)
         Mean activation of each neuron over each class's training samples.
+    mean_ : array (n_features,)
+        What is taken from the samples; zeros without `center`.
+    scale_ : float
+        What they are then multiplied by.
     classes_ : array (n_classes,)
         The labels, sorted.
     ridge_ : float
@@ -124,7 +139,6 @@ class NeuronSelectivity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     >>> from sklearn.datasets import load_digits
     >>> from midfea.estimators.neuron_selectivity import NeuronSelectivity
     >>> X, y = load_digits(return_X_y=True)
-    >>> X = (X - X.mean(axis=0)) / 2  # lengths of about 17
     >>> layer = NeuronSelectivity(random_state=0).fit(X[:500], y[:500])
     >>> layer.transform(X[500:]).shape
     (1297, 10)
@@ -138,13 +152,16 @@ class NeuronSelectivity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     gamma: float = 2.0
     lam: float = 0.8
     _: KW_ONLY
+    length: float = 1.0
+    center: bool = True
     init: Init = "kmeans"
+    decoder: Decoder = "columns"
     solver: Solver = "proximal"
     max_iter: int = 6
     tol: float = 1e-3
     ridge: float | Literal["auto"] = "auto"
     encoder_iter: int = 0
-    nonnegative: bool = False
+    nonnegative: bool = True
     warm_start: bool = False
     callback: Callable[[int, dict[str, float]], None] | None = None
     engine: Literal["auto", "reference", "cpu", "torch"] = "auto"
@@ -155,7 +172,10 @@ class NeuronSelectivity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_neurons": [Interval(Integral, 1, None, closed="left"), None],
         **{name: [Interval(Real, 0, None, closed="left")] for name in (*Weights._fields, "tol")},
+        "length": [Interval(Real, 0, None, closed="neither")],
+        "center": ["boolean"],
         "init": [StrOptions({"kmeans", "similarity", "random"})],
+        "decoder": [StrOptions({"columns", "analytic"})],
         "solver": [StrOptions({"proximal", "by class", "plain"})],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "ridge": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
@@ -179,29 +199,37 @@ class NeuronSelectivity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         """Learn the layer from features X (n_samples, n_features) and class labels y."""
         self._check_parameters()
         X, y = validate_data(self, X, y, dtype=FLOAT_TYPES, ensure_min_samples=2)
-        _check_lengths(X)
         _check_labels(y)
         self.classes_, numbers = np.unique(y, return_inverse=True)
         d = len(self.classes_) if self.n_neurons is None else self.n_neurons
-        order = np.argsort(numbers, kind="stable")
+        order = _canonical_order(X, numbers)
         blocks = class_blocks(numbers[order])
         weights = Weights(*map(float, (self.alpha, self.beta, self.gamma, self.lam)))
         history: list[dict[str, float]] = []
-        with progress_bars(self.verbose), get_engine(self.engine, self.device).arrays() as put:
-            columns = put(np.ascontiguousarray(X[order].T))
-            layer = self._start(columns, blocks, d, order, put)
+        engine = get_engine(self.engine, self.device)
+        # One thread: sums made in another order would end in another layer.
+        with progress_bars(self.verbose), linear_algebra_threads(1), engine.arrays() as put:
+            columns = put(self._standardise(X[order]))
             ridge = choose_ridge(columns, numbers[order]) if self.ridge == "auto" else self.ridge
             self.ridge_ = float(ridge)
             given = {field.name: getattr(self, field.name) for field in fields(Settings)}
             settings = Settings(**given | {"ridge": self.ridge_})
+            layer = self._previous(columns, d, order, put)
+            if layer is None:
+                rng = check_random_state(self.random_state)
+                layer = make_start(self.init, columns, blocks, d, rng)
+                if self.init == "random" and self.solver != "plain":
+                    layer = warmed_up(columns, blocks, layer, weights, settings)
             steps = rounds(columns, blocks, layer, weights, settings)
             for reached, terms in track(steps, "neuron selectivity", self.max_iter):
                 layer = reached
                 history.append(terms)
                 if self.callback is not None:
                     self.callback(len(history), terms)
-            self.D_, H, self.W_, self.b_ = map(to_numpy, layer)
+            self.D_, H, W, b = map(to_numpy, layer)
             activations = to_numpy(encode(columns, layer.W, layer.b))
+        self.W_ = (W * self.scale_).astype(X.dtype)
+        self.b_ = (b - self.W_ @ self.mean_).astype(X.dtype)
         self.H_ = np.empty_like(H)
         self.H_[:, order] = H
         self.n_iter_ = len(history)
@@ -222,25 +250,43 @@ class NeuronSelectivity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         return np.ascontiguousarray(activations.T).astype(X.dtype, copy=False)
 
     def inverse_transform(self, X: Any) -> NDArray[Any]:
-        """Features D h of activations h, (n_samples, n_features): the top-down analysis."""
+        """Features of activations h, D h in the features' own unit: the top-down analysis."""
         check_is_fitted(self)
         h = check_array(X, dtype=FLOAT_TYPES)
         if h.shape[1] != len(self.W_):
             raise ValueError(f"activations of {len(self.W_)} neurons expected, got {h.shape[1]}")
-        return np.asarray(h @ self.D_.T)
+        return np.asarray(h @ self.D_.T / self.scale_ + self.mean_, dtype=h.dtype)
 
     @property
     def _n_features_out(self) -> int:
         return len(self.W_)
 
-    def _start(self, X: Array, blocks: list[slice], d: int, order: NDArray[np.intp], put: Put) -> Layer:
-        if self.warm_start and getattr(self, "W_", np.empty(0)).shape == (d, len(X)):
-            asarray = partial(namespace(X).asarray, dtype=X.dtype)
-            D, W, b = (asarray(put(a)) for a in (self.D_, self.W_, self.b_))
-            known = self.H_.shape[1] == len(order)
-            H = asarray(put(self.H_[:, order])) if known else encode(X, W, b)
-            return Layer(D, H, W, b)
-        return make_start(self.init, X, blocks, d, check_random_state(self.random_state))
+    def _standardise(self, X: NDArray[Any]) -> NDArray[Any]:
+        """Learn mean and scale from samples; those samples standardised, in columns."""
+        centre = X.mean(axis=0, dtype=np.float64) if self.center else np.zeros(X.shape[1])
+        shifted = X - centre
+        largest, rounding = float(np.abs(shifted).max()), float(np.finfo(X.dtype).eps)
+        self.mean_, self.scale_ = centre.astype(X.dtype), 1.0
+        if largest > rounding * float(np.abs(X).max()):  # else all samples are equal
+            relative = np.square(shifted / largest).sum(axis=1).mean() ** 0.5
+            self.scale_ = float(self.length) / relative / largest
+        limits = np.finfo(X.dtype)
+        if not limits.tiny < self.scale_ < limits.max:
+            raise ValueError(
+                f"the samples are too small or too large for {X.dtype} (largest value "
+                f"{np.abs(X).max():.3g}): give them in another unit"
+            )
+        return np.ascontiguousarray((shifted * self.scale_).T, dtype=X.dtype)
+
+    def _previous(self, X: Array, d: int, order: NDArray[np.intp], put: Put) -> Layer | None:
+        """For a warm start: the last solution, for the samples as they are standardised now."""
+        if not self.warm_start or getattr(self, "W_", np.empty(0)).shape != (d, len(X)):
+            return None
+        asarray = partial(namespace(X).asarray, dtype=X.dtype)
+        shifted = self.b_ + self.W_ @ self.mean_
+        D, W, b = (asarray(put(a)) for a in (self.D_, self.W_ / self.scale_, shifted))
+        known = self.H_.shape[1] == len(order)
+        return Layer(D, asarray(put(self.H_[:, order])) if known else encode(X, W, b), W, b)
 
     def _check_parameters(self) -> None:
         self._validate_params()
@@ -249,15 +295,19 @@ class NeuronSelectivity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
                 raise ValueError(f"{name} must be a number, got {getattr(self, name)}")
 
 
-def _check_lengths(X: NDArray[Any]) -> None:
-    """The objective has fourth powers of the samples' lengths: it must not overflow."""
-    with np.errstate(over="ignore"):
-        squares = np.square(X, dtype=np.float64).sum()
-    if not squares < float(np.finfo(X.dtype).max) ** 0.5:
-        raise ValueError(
-            f"the samples are too large for {X.dtype} (largest value {np.abs(X).max():.3g}): "
-            "centre them and scale them to lengths of about 16"
-        )
+def _canonical_order(X: NDArray[Any], numbers: NDArray[np.intp]) -> NDArray[np.intp]:
+    """The samples by class, then by their values: neither the order they come in nor their unit matters.
+
+    Floats sort as whole numbers do, once the sign bit is set for positive ones and all bits are turned
+    for negative ones; with the highest byte first, whole rows sort as bytes.
+    """
+    unsigned = np.dtype(f"u{X.itemsize}")
+    bits = (np.ascontiguousarray(X) + 0.0).view(unsigned)  # -0 becomes 0
+    sign = unsigned.type(1 << (8 * X.itemsize - 1))
+    sortable = np.where(bits & sign, ~bits, bits | sign).astype(unsigned.newbyteorder(">"))
+    rows = sortable.view(np.dtype((np.void, sortable[0].nbytes))).ravel()
+    by_value = np.argsort(rows, kind="stable")
+    return by_value[np.argsort(numbers[by_value], kind="stable")]
 
 
 def _check_labels(y: NDArray[Any]) -> None:
@@ -276,7 +326,7 @@ def _warn_of_collapse(H: NDArray[Any], blocks: list[slice]) -> None:
     if n_silent > MAX_SILENT_SHARE * len(blocks):
         warnings.warn(
             f"the codes have collapsed: no neuron fires for {n_silent} of {len(blocks)} classes. "
-            'Use init="kmeans", a smaller lam, or samples that are centred and longer (about 16)',
+            'Use init="kmeans", a smaller lam, or a larger length',
             ConvergenceWarning,
             stacklevel=3,
         )
@@ -289,19 +339,18 @@ def responses_order(layer: NeuronSelectivity) -> NDArray[np.intp]:
 
 
 def fit_ns_layer(
-    selectivity: NeuronSelectivity | int,
+    selectivity: NeuronSelectivity,
     features: NDArray[np.float32],
     y: NDArray[np.intp],
     engine: EngineSettings,
     random_state: int | np.random.RandomState | None,
 ) -> NSLayer:
-    """The layer that the parameter `selectivity` asks for, fitted to features and class numbers."""
-    given = isinstance(selectivity, NeuronSelectivity)
-    layer = clone(selectivity) if given else NeuronSelectivity(selectivity)
+    """A layer with these settings, fitted to features and class numbers."""
+    layer = clone(selectivity)
     if layer.random_state is None:
         layer.set_params(random_state=random_state)
     if layer.engine == "auto":
         layer.set_params(engine=engine.name, device=engine.device)
-    center = features.mean(axis=0)
+    center = features.mean(axis=0) if layer.center else np.zeros_like(features[0])
     layer.fit(centred(features, center), y)
     return NSLayer(layer.W_, layer.b_, layer.D_, layer.class_responses_, center)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from midfea.estimators.ns_choice import CANDIDATES
 from midfea.extras import missing
 from midfea.learning.choices import ChoiceSettings
 from midfea.learning.codebook import LARGE_SIDE, MAX_IMAGES
@@ -64,6 +65,8 @@ def expected_steps(
     else:
         n_neurons = model.selectivity if isinstance(model.selectivity, int) else 10
         layer = 0.01 * n_neurons * (1 + n_images / 500)
+        if isinstance(model.selectivity, int):
+            steps.append(("settings of the NS layer", len(CANDIDATES) * (classifier + 3 * layer)))
         steps += [("classifier", classifier + 3 * layer), ("neuron selectivity", layer)]
     steps.append(("linear head", 0.4 + svm))  # this one is not reported
     if n_new is None and model.finetune and not missing("torch"):

@@ -16,6 +16,8 @@ from sklearn.utils.validation import assert_all_finite, check_is_fitted
 from midfea.estimators.base import MidFeaBase
 from midfea.estimators.documented import documented
 from midfea.estimators.neuron_selectivity import NeuronSelectivity, fit_ns_layer
+from midfea.estimators.ns_choice import choose_layer
+from midfea.learning.folds import make_folds
 from midfea.learning.ns_layer import NSLayer
 from midfea.learning.parts import RegressorParts
 from midfea.model_file import SavedModel
@@ -23,6 +25,7 @@ from midfea.progress import progress_bars
 
 ALPHAS = tuple(float(a) for a in np.logspace(-3, 2, 11))
 C_GRID = (0.1, 1.0, 10.0)
+N_FOLDS = 3  # for the settings of an NS layer
 
 
 @documented
@@ -37,8 +40,9 @@ class MidFeaRegressor(RegressorMixin, MidFeaBase):
         "expectation", with `selectivity`: the mean number of the classes that the neurons stand
         for, weighted by their activations.
     selectivity : a neuron-selectivity layer between features and regression (Section 3): a
-        `NeuronSelectivity`, or the number of its neurons. Numbers, such as ages, serve as its
-        classes, or equally filled ranges of them: at most 100, of four samples or more on average.
+        `NeuronSelectivity`, or the number of its neurons, its settings chosen by validation. Numbers,
+        such as ages, serve as its classes, or equally filled ranges of them: at most 100, of four
+        samples or more on average.
 
     Attributes
     ----------
@@ -75,9 +79,12 @@ class MidFeaRegressor(RegressorMixin, MidFeaBase):
             self.ns_layer_: NSLayer | None = None
             if self.selectivity is not None:
                 classes, engine = _as_classes(target), self._engine_settings()
-                self.ns_layer_ = fit_ns_layer(
-                    self.selectivity, features, classes, engine, self.random_state
-                )
+                layer = self.selectivity
+                if not isinstance(layer, NeuronSelectivity):
+                    folds = make_folds(classes, N_FOLDS, self._seed())
+                    settings: dict[str, Any] = {"engine": engine, "random_state": self.random_state}
+                    layer = choose_layer((layer,), features, classes, folds, **settings).layer
+                self.ns_layer_ = fit_ns_layer(layer, features, classes, engine, self.random_state)
                 features = self.ns_layer_.activations(features)
             self._fit_linear(features, target)
         return self

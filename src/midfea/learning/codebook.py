@@ -27,6 +27,7 @@ from midfea.progress import track
 MAX_IMAGES = 1000  # from which filters and words are learned
 MAX_PATCHES = 50_000  # from which filters are learned
 MAX_PCA_IMAGES = 4000
+SEARCHED_AT_ONCE = 4096  # descriptors of one thread's search
 LARGE_SIDE = 128  # pixels of the longer side from which a second scale, half the size, is worth it
 
 
@@ -113,8 +114,10 @@ def _learn_codebook(
         )
 
     def nearest(points: NDArray[np.float32], words: NDArray[np.float32]) -> NDArray[np.int32]:
-        search, parts = engine.engine.search(words), np.array_split(points, 4 * n_threads)
-        found = in_parallel(lambda i: search(parts[i]), range(len(parts)), n_threads)
+        # Parts of one size, each by one thread: near ties fall the same way for any number of threads.
+        search, starts = engine.engine.search(words), range(0, len(points), SEARCHED_AT_ONCE)
+        n_workers = min(n_threads, len(starts))
+        found = in_parallel(lambda i: search(points[i : i + SEARCHED_AT_ONCE]), starts, n_workers)
         return np.concatenate(list(found))
 
     with linear_algebra_threads(n_threads), engine.engine.arrays() as put:
@@ -147,7 +150,7 @@ def _learn_projection(
     else:
         from sklearn.decomposition import PCA  # not needed to predict
 
-        with linear_algebra_threads(n_threads):
+        with linear_algebra_threads(1):  # the same directions for any number of threads
             pca = PCA(n_components, random_state=rng).fit(codes)
         mean, directions = pca.mean_, pca.components_.T
     return Projection(np.ascontiguousarray(directions), mean)

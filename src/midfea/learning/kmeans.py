@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from midfea.arrays import Array, namespace
+from midfea.parallel import linear_algebra_threads
 from midfea.progress import track
 from midfea.stages.kmeans import BLOCK_SIZE, Clusters, Floats, Labels, lloyd
 from midfea.stages.seeds import Seed
@@ -36,13 +37,14 @@ def kmeans(
     nearest : (points, centres) -> the index of each point's centre, if something faster is at hand
         (an engine's search); not for tensors
     """
-    clusters: Clusters
+    rounds = track(range(max_iter), what, max_iter)
     if namespace(points) is not np:
-        clusters = _TorchClusters(points.float())
-    else:
-        points = np.ascontiguousarray(points, dtype=np.float32)
-        clusters = _SearchedClusters(points, nearest) if nearest else Clusters(points)
-    return lloyd(clusters, n_clusters, track(range(max_iter), what, max_iter), tol, random_state)
+        return lloyd(_TorchClusters(points.float()), n_clusters, rounds, tol, random_state)
+    points = np.ascontiguousarray(points, dtype=np.float32)
+    if nearest is not None:
+        return lloyd(_SearchedClusters(points, nearest), n_clusters, rounds, tol, random_state)
+    with linear_algebra_threads(1):  # near ties fall the same way for any number of threads
+        return lloyd(Clusters(points), n_clusters, rounds, tol, random_state)
 
 
 class _SearchedClusters(Clusters):

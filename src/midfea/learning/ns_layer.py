@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-# The layer sees features less their mean over the training samples, at this length: what all images
-# share is no class's business, and codes of short features would use little of the sigmoid's range.
+# The layer sees features less their mean over the training samples, all at this length. Which one does
+# not matter: `NeuronSelectivity` has its own scale, and W holds it. Model files rely on this one.
 INPUT_LENGTH = 16.0
 
 
@@ -23,7 +23,7 @@ class NSLayer:
     W, b : the encoder, (n_neurons, p) and (n_neurons,)
     D : the decoder, (p, n_neurons)
     class_responses : mean activation of each neuron over each class, (n_neurons, n_classes)
-    center : (p,), the mean of the training features
+    center : (p,), the mean of the training features; zeros if they are not centred
     """
 
     W: NDArray[np.float32]

@@ -68,13 +68,13 @@ def make_picture(pixels: NDArray[Any], max_side: int | None, rounded: bool = Fal
 def to_grey(pixels: NDArray[Any]) -> Grey:
     """Luminance (height, width): uint8 stays uint8, anything else is float32 (`brought_to_range`)."""
     if pixels.dtype != np.uint8:
-        pixels = brought_to_range(pixels)
+        pixels = brought_to_range(_opaque(pixels))
     if pixels.ndim == 2:
         return pixels
     if pixels.shape[2] == 1:
         return pixels[:, :, 0]
     if pixels.dtype != np.uint8:
-        return pixels[:, :, :3] @ np.array([0.299, 0.587, 0.114], dtype=np.float32)
+        return pixels @ np.array([0.299, 0.587, 0.114], dtype=np.float32)
     grey = np.empty(pixels.shape[:2], dtype=np.uint8)
     for rows in blocks_of_rows(pixels.shape):
         weighted = _opaque(pixels[rows]).astype(np.uint32) @ np.array(LUMINANCE, dtype=np.uint32)
@@ -115,5 +115,20 @@ def colour_planes(pixels: NDArray[Any]) -> list[NDArray[np.uint8]]:
     return planes if coloured else []
 
 
-def _opaque(pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    return over_white(pixels) if pixels.shape[2] == 4 else pixels
+def _opaque(pixels: NDArray[Any]) -> NDArray[Any]:
+    """RGBA pixels laid over white, (height, width, 3); others as they are."""
+    if pixels.ndim == 2 or pixels.shape[2] != 4:
+        return pixels
+    if pixels.dtype == np.uint8:
+        return over_white(pixels)
+    white = _white_level(pixels)
+    opacity = pixels[:, :, 3:] / white
+    return np.asarray(pixels[:, :, :3] * opacity + white * (1 - opacity))
+
+
+def _white_level(pixels: NDArray[Any]) -> float:
+    """White, and full opacity, in the unit of these pixels: the least usual one that holds them all."""
+    if pixels.dtype.kind == "u":
+        return float(np.iinfo(pixels.dtype).max)
+    largest = float(np.abs(pixels, dtype=np.float64).max())
+    return next((white for white in (1.0, 255.0, 65535.0) if largest <= white), largest)

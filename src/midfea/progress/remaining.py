@@ -29,6 +29,7 @@ LABELS = {
     "words": "Learning words",
     "features": "Computing features",
     "kinds of change": "Trying augmented images",
+    "settings of the NS layer": "Trying settings of the neurons",
     "classifier": "Fitting the classifier",
     "neuron selectivity": "Learning neurons",
     "small images": "Preparing the network",
@@ -38,7 +39,15 @@ LABELS = {
     "stage maps": "Drawing the stages",
     "methods": "Comparing methods",
 }
-UNCOUNTED = ("settings", "filters", "words", "classifier", "neuron selectivity", "learning curve")
+UNCOUNTED = (
+    "settings",
+    "settings of the NS layer",
+    "filters",
+    "words",
+    "classifier",
+    "neuron selectivity",
+    "learning curve",
+)
 
 
 @dataclass(frozen=True)

@@ -1,25 +1,29 @@
 """Learn from the training samples, predict the test samples, count.
 
-Everything open is chosen on the training samples: C of the SVM and of the regression by
-cross-validation in three folds, which keep each person together where the protocol says so. On the
-activations of the neuron-selectivity layer C is 1: validation would learn the layer anew in each fold.
+Everything open is chosen on the training samples by cross-validation in three folds, which keep each
+person together where the protocol says so: C of the SVM and of the regression, and the settings of the
+neuron-selectivity layer, which is learned anew for each fold (`midfea.estimators.ns_choice`, as in
+`MidFeaClassifier(selectivity=300)`).
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.svm import SVR
+from sklearn.svm import SVC, SVR
 
 from midfea.baselines.linear_svm import N_FOLDS, fit_svm, scaling, standardised
-from midfea.estimators.neuron_selectivity import NeuronSelectivity
+from midfea.engines import EngineSettings
+from midfea.estimators.neuron_selectivity import fit_ns_layer
+from midfea.estimators.ns_choice import CANDIDATES, choose_layer
 from midfea.learning.folds import make_folds
 from midfea.learning.folds import split as split_at
-from midfea.learning.head import C_CANDIDATES, Features
-from midfea.learning.ns_layer import centred
+from midfea.learning.head import C_CANDIDATES, Features, LearnLayer, fit_linear_head, validate_C
 from midfea.reproduce.protocols import Indices, Method, Split
+from midfea.reproduce.subclasses import subclass_layer
 
 AGE_C_GRID = (3.0, 10.0, 30.0)  # of the regression
 YEARS_PER_CLASS = 10  # of the layer's neurons
@@ -36,13 +40,9 @@ def evaluate_classes(
     uncounted: str | None = None,
 ) -> dict[str, float]:
     """Accuracy on the test samples in percent: the mean over the classes, and overall."""
-    train, test = split
-    numbers = np.unique(y, return_inverse=True)[1]
-    if method.neurons:
-        x = activations(x, numbers, split, method, seed)
-    inner = None if groups is None else groups[train]
-    svm = fit_svm(x[train], numbers[train], seed, inner, (1.0,) if method.neurons else C_CANDIDATES)
-    correct, labels = svm.predict(x[test]) == numbers[test], numbers[test]
+    numbers, test = np.unique(y, return_inverse=True)[1], split[1]
+    labels = numbers[test]
+    correct = predictions(x, numbers, groups, split, method, seed) == labels
     metrics = {
         "mean per-class accuracy": per_class(correct, labels),
         "accuracy": 100 * float(correct.mean()),
@@ -74,8 +74,9 @@ def evaluate_numbers(
     """
     train, test = split
     if method.neurons:
-        decades = np.unique(y // YEARS_PER_CLASS, return_inverse=True)[1]
-        parts = [activations(parts[0], decades, split, method, seed)]
+        decades = np.unique(y[train] // YEARS_PER_CLASS, return_inverse=True)[1]
+        learn, _ = choose(parts[0][train], decades, groups[train], method, seed)
+        parts = [learn(parts[0][train], decades)(parts[0])]
     kernel = np.sum([_kernel(x, train, method.kernel) for x in parts], axis=0)
     losses = np.zeros(len(AGE_C_GRID))
     folds = make_folds(np.zeros(len(train), dtype=np.intp), N_FOLDS, seed, groups[train])
@@ -93,14 +94,46 @@ def evaluate_numbers(
     return {"error of each person": errors, "images of each person": counts}
 
 
-def activations(
-    x: Features, numbers: NDArray[np.intp], split: Split, method: Method, seed: int
-) -> Features:
-    """Of the neuron-selectivity layer learned from the training samples."""
-    train, _ = split
-    inputs = centred(x, x[train].mean(axis=0))
-    layer = NeuronSelectivity(method.neurons, random_state=seed, **method.selectivity)
-    return np.asarray(layer.fit(inputs[train], numbers[train]).transform(inputs))
+def predictions(
+    x: Features,
+    y: Indices,
+    groups: NDArray[Any] | None,
+    split: Split,
+    method: Method,
+    seed: int,
+) -> Indices:
+    """Class numbers of the test samples."""
+    train, test = split
+    inner = None if groups is None else groups[train]
+    if not method.neurons:
+        if method.one_vs_one:
+            return one_vs_one(x[train], y[train], x[test])
+        return fit_svm(x[train], y[train], seed, inner).predict(x[test])
+    learn, C = choose(x[train], y[train], inner, method, seed)
+    h = learn(x[train], y[train])(x)
+    if method.one_vs_one:
+        return one_vs_one(h[train], y[train], h[test])
+    head = fit_linear_head(h[train], y[train], C, 1.0, np.asarray)
+    return np.asarray(head.scores(h[test]).argmax(axis=1))
+
+
+def choose(
+    x: Features, y: Indices, groups: NDArray[Any] | None, method: Method, seed: int
+) -> tuple[LearnLayer, float]:
+    """How to learn the method's layer from training samples, and C of the SVM on its activations."""
+    folds = make_folds(y, N_FOLDS, seed, groups)
+    if method.subclasses:
+        learn_control = partial(subclass_layer, n_per_class=method.neurons[0], seed=seed)
+        return learn_control, validate_C(x, y, C_CANDIDATES, folds, learn_control).C
+    candidates = (method.selectivity,) if method.selectivity else CANDIDATES
+    n_neurons = [n * (int(y.max()) + 1) for n in method.neurons]
+    layer, C = choose_layer(n_neurons, x, y, folds, candidates=candidates, random_state=seed)
+    return lambda x, y: fit_ns_layer(layer, x, y, EngineSettings(), seed).activations, C
+
+
+def one_vs_one(x: Features, y: Indices, new: Features) -> Indices:
+    """The paper's classifier: LIBSVM's linear SVM, one against one, C = 1."""
+    return np.asarray(SVC(kernel="linear", C=1.0).fit(x, y).predict(new))
 
 
 def per_class(correct: NDArray[np.bool_], y: NDArray[Any]) -> float:

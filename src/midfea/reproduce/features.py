@@ -20,6 +20,7 @@ from midfea.files import replacing
 from midfea.learning.head import Features
 from midfea.progress import track
 from midfea.reproduce.protocols import PROTOCOLS, Indices, Split
+from midfea.stages import unit_length
 from midfea.trials import content_key
 
 BLOCK = 256  # images
@@ -81,3 +82,9 @@ def first_split(name: str, data: Path, seed: int, cache: Path | None) -> tuple[A
     settings = next(method.settings for method in protocol.methods if method.name == "MidFea")
     assert settings is not None
     return loaded, split, span_features(loaded.images, split[0], settings, seed, cache)
+
+
+def randomly_projected(x: Features, n_components: int, seed: int) -> Features:
+    """x times a Gaussian matrix, rows of unit length: "random faces", if x holds faces' pixels."""
+    matrix = np.random.RandomState(seed).normal(size=(x.shape[1], n_components)).astype(np.float32)
+    return unit_length(x @ matrix)

@@ -66,7 +66,9 @@ def results_page(folder: Path) -> str:
 
 
 def verdict(row: Row) -> str:
-    """Our number beside the paper's: "+4.35, above"; empty if the paper has none."""
+    """Our number beside the paper's: "+4.35, above"; of a paired difference its t; else empty."""
+    if row.get("t") is not None:
+        return f"t {row['t']:.1f}"
     if row["paper"] is None:
         return ""
     difference, is_error = row["mean"] - row["paper"], row["metric"].startswith("MAE")
@@ -88,11 +90,15 @@ def _findings(rows: list[Row]) -> list[str]:
     for row in main:
         layered, less, plain = row["method"].partition(" less ")
         if less:
-            gain = f"{row['method']}: {row['mean']:+.2f} (deviation {row['std']:.2f})"
+            gain = f"{row['method']}: {row['mean']:+.2f} (deviation {row['std']:.2f}{_t(row)})"
             both = layered in paper and plain in paper
             theirs = f"; in the paper {paper[layered] - paper[plain]:+.2f}" if both else ""
             sentences.append(f"{gain}{theirs}.")
     return sentences + _claims(rows)
+
+
+def _t(row: Row) -> str:
+    return "" if row.get("t") is None else f", t {row['t']:.1f}"
 
 
 def _claims(rows: list[Row]) -> list[str]:

@@ -14,7 +14,7 @@ from midfea.baselines.raw_pixels import raw_pixels
 from midfea.progress import track
 from midfea.provenance import Row, make_row
 from midfea.reproduce.evaluate import evaluate_classes, evaluate_numbers
-from midfea.reproduce.features import span_features
+from midfea.reproduce.features import randomly_projected, span_features
 from midfea.reproduce.protocols import Method, Protocol, Split
 from midfea.trials import Result, Trials, content_key
 
@@ -52,15 +52,34 @@ def run_protocol(
 
 
 def _gains(name: str, protocol: Protocol, results: dict[str, list[Result]]) -> list[Row]:
-    """What the NS layer is worth, trial by trial."""
+    """What the NS layer, and its control, are worth trial by trial; "t" is Student's, of the pairs."""
     rows = []
     for layered in results:
-        plain = layered.replace("MidFea-NS", "MidFea")
+        plain = layered.replace("-NS", "").replace("-subclasses", "")
         if plain != layered and plain in results:
             pairs = zip(results[layered], results[plain], strict=True)
-            method = Method(f"{layered} less {plain}")
-            rows += _rows(name, protocol, method, [_difference(*pair) for pair in pairs])
+            differences = [_difference(*pair) for pair in pairs]
+            of_pair = _rows(name, protocol, Method(f"{layered} less {plain}"), differences)
+            if protocol.task == "classes":
+                for row in of_pair:
+                    row["t"] = paired_t([difference[row["metric"]] for difference in differences])
+            rows += of_pair
     return rows
+
+
+def paired_t(differences: Sequence[float]) -> float | None:
+    """Student's t of paired differences: their mean in standard errors; None if that cannot be said.
+
+    Examples
+    --------
+    >>> from midfea.reproduce.run import paired_t
+    >>> paired_t([1.0, 2.0, 3.0])
+    3.46
+    """
+    if len(differences) < 2 or np.ptp(differences) == 0:
+        return None
+    error = np.std(differences, ddof=1) / len(differences) ** 0.5
+    return round(float(np.mean(differences) / error), 2)
 
 
 def _difference(layered: Result, plain: Result) -> Result:
@@ -83,6 +102,8 @@ def _one(
     span = np.arange(len(data.images)) if protocol.task == "numbers" else train
     if method.settings is None:
         x = raw_pixels(data.images, protocol.size)
+        if method.projected is not None:
+            x = randomly_projected(x, method.projected, seed)
     else:
         x = span_features(data.images, train, method.settings, seed, cache, span=span)
     if protocol.task == "classes":

@@ -167,7 +167,8 @@ def _nearest(points, words, half, order, shortest, screen, found, rivals):  # ty
     units = np.float32(1) / (screen.steps[0] * screen.steps[1])
     start = 0
     while start < n:
-        # Descriptors of flat regions are zero, many in a row: they need no search.
+        # Descriptors of flat regions are zero, many in a row: they need no search. Unit words all tie
+        # there but for rounding, so zeros within a block get the same words at its end.
         if _score(points, start, points, start) == 0:
             found[start] = shortest[:k]
             start += 1
@@ -234,8 +235,11 @@ def _nearest(points, words, half, order, shortest, screen, found, rivals):  # ty
                 panel = _first_of(tops, r, top)
                 tops[r, panel] = NONE
                 panel_bounds(rows, r, depth, panels, biases, panel, bounds, r * PANEL)
+            is_zero = _score(points, first + r, points, first + r) == 0
             for place in range(k):
-                found[first + r, place] = names[r, place]
+                found[first + r, place] = shortest[place] if is_zero else names[r, place]
+            if is_zero:
+                rivals[first + r] = -1
 
 
 @njit(nogil=True, inline="always")

@@ -1,15 +1,21 @@
 """The dictionary step of the neuron-selectivity layer: a better D for fixed H.
 
-The best unit column, the others being fixed, is its normalised residual.
+The best unit column, the others being fixed, is its normalised residual. The paper's other way is the
+analytic solution without the constraint, normalised afterwards.
 """
 
 from __future__ import annotations
+
+from typing import Literal
 
 import numpy as np
 
 from midfea.arrays import Array, namespace
 from midfea.learning.selectivity.objective import Layer, inner, squares
 
+Decoder = Literal["columns", "analytic"]
+
+RELATIVE_RIDGE = 1e-6  # of the mean of H H^T's diagonal, where that matrix is singular
 MAX_NEURONS_IN_TURN = 256  # up to so many, D is updated column by column
 
 
@@ -49,6 +55,24 @@ def update_D(
         if previous - fit <= tol * (fit + squares(X)):
             break
     return D
+
+
+def analytic_D(X: Array, layer: Layer) -> Array:
+    """X H^T (H H^T)^-1, then columns of unit length (appendix, "Updating D").
+
+    A small ridge is added to H H^T where it is singular. Columns of neurons that never fire stay as they
+    are. Normalising can raise the objective; the rounds shorten such a step.
+    """
+    xp, H = namespace(X), layer.H
+    moment = H @ H.T
+    diagonal = moment.diagonal()
+    identity = xp.eye(len(H), dtype=H.dtype, device=H.device)
+    largest = xp.linalg.eigvalsh(moment)
+    if float(largest[0]) <= RELATIVE_RIDGE * float(largest[-1]):
+        ridge = RELATIVE_RIDGE * float(diagonal.mean())
+        moment = moment + max(ridge, float(xp.finfo(H.dtype).tiny)) * identity
+    solution = xp.linalg.solve(moment, H @ X.T).T
+    return _unit(xp.where(diagonal > 0, solution, 0), layer.D)
 
 
 def _unit(columns: Array, otherwise: Array) -> Array:

@@ -7,12 +7,12 @@ Every step lowers the objective or leaves it as it is, up to rounding; the paper
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from midfea.arrays import Array, namespace
 from midfea.learning.selectivity.codes import update_H
-from midfea.learning.selectivity.dictionary import update_D
+from midfea.learning.selectivity.dictionary import Decoder, analytic_D, update_D
 from midfea.learning.selectivity.encoder import RIDGES, Memory, update_encoder
 from midfea.learning.selectivity.objective import Blocks, Layer, Weights, objective_terms
 from midfea.learning.selectivity.plain import plain_D, plain_encoder, plain_H
@@ -21,6 +21,7 @@ Terms = dict[str, float]
 Solver = Literal["proximal", "by class", "plain"]
 
 MAX_HALVINGS = 12
+N_WARM_UP_ROUNDS = 6  # of a random start, while lam rises from zero
 
 
 @dataclass(frozen=True)
@@ -30,15 +31,17 @@ class Settings:
     solver : "proximal" (all classes' codes at once), "by class" (each class's convex problem solved in
         turn) or "plain" (the appendix's gradient steps).
     encoder_iter : squared-error steps for W, b after their logistic start, within a round.
+    decoder : "columns" or "analytic"; see `midfea.learning.selectivity.dictionary`.
     ridge : of that start; see `midfea.learning.selectivity.encoder.update_encoder`.
     """
 
     solver: Solver = "proximal"
+    decoder: Decoder = "columns"
     max_iter: int = 6
     tol: float = 1e-3
     encoder_iter: int = 0
     ridge: float = RIDGES[0]
-    nonnegative: bool = False
+    nonnegative: bool = True
 
 
 def rounds(
@@ -66,7 +69,7 @@ def rounds(
             options: dict[str, Any] = {"by_class": by_class, "nonnegative": nonnegative, "tol": tol}
             return layer._replace(H=update_H(X, blocks, layer, weights, **options))
         if block == "D":
-            return layer._replace(D=plain_D(X, layer) if plain else update_D(X, layer, tol=tol))
+            return layer._replace(D=_decoder(X, layer, settings))
         if plain:
             W, b = plain_encoder(X, layer)
         else:
@@ -91,6 +94,24 @@ def rounds(
         yield layer, terms
         if before - sum(terms.values()) <= settings.tol * before and not plain:
             return
+
+
+def _decoder(X: Array, layer: Layer, settings: Settings) -> Array:
+    if settings.decoder == "analytic":
+        return analytic_D(X, layer)
+    return plain_D(X, layer) if settings.solver == "plain" else update_D(X, layer, tol=settings.tol / 10)
+
+
+def warmed_up(X: Array, blocks: Blocks, layer: Layer, weights: Weights, settings: Settings) -> Layer:
+    """A random start made useful: a few rounds in which lam rises from zero to its value.
+
+    Random columns of D have little in common with any sample, so the shrinkage of lam would silence
+    nearly all neurons in the first round, and a silent neuron's column is never changed again.
+    """
+    for i in range(N_WARM_UP_ROUNDS):
+        gentle = weights._replace(lam=weights.lam * i / N_WARM_UP_ROUNDS)
+        (layer, _), *_ = rounds(X, blocks, layer, gentle, replace(settings, max_iter=1))
+    return layer
 
 
 def shortened(

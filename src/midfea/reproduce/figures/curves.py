@@ -14,7 +14,6 @@ that a curve shows the layer and nothing else.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +47,7 @@ LEARNING_PENALTY = 0.05  # of codes that are not zero
 CODING_PENALTIES = (0.005, 0.02)  # to choose from on the training faces
 FACTORS = (0.0, 0.01, 0.1, 1.0, 10.0, 100.0)  # times the default; 0 leaves the term out
 NEURONS = (2, 4, 6, 10, 20, 50)
+NEURONS_OF_FACES = 3  # of each person
 LETTERS = {"alpha": "α", "beta": "β", "gamma": "γ", "lam": "λ"}
 MARKERS = ("o", "s", "^", "D")
 Faces = NDArray[np.float64]  # (n, pixels)
@@ -197,11 +197,12 @@ def measure_parameters(
     points = [(name, factor) for name in LETTERS for factor in factors]
     for name, factor in track(points, "parameters", len(points)):
         value = float(f"{factor * defaults[name]:.6g}")
-        method = replace(faces.methods["MidFea-NS"], selectivity={name: value})
+        method = Method("MidFea-NS", neurons=(NEURONS_OF_FACES,), selectivity={name: value})
         row = {"task": "ar-face", "parameter": name, "value": value, "times default": factor}
         rows.append({**row, "accuracy": faces.accuracy(method)})
     for n in track(neurons, "numbers of neurons", len(neurons)):
-        accuracy = gender.accuracy(Method("MidFea-NS", neurons=n))
+        method = Method("MidFea-NS", neurons=(n // 2,), selectivity={"length": 1.0})  # the default
+        accuracy = gender.accuracy(method)
         rows.append({"task": "ar-gender", "parameter": "n_neurons", "value": n, "accuracy": accuracy})
     return rows
 

@@ -26,7 +26,6 @@ from numpy.typing import NDArray
 from midfea import MidFea, datasets, stages
 from midfea.baselines.local_features import sift_maps
 from midfea.estimators.neuron_selectivity import NeuronSelectivity, responses_order
-from midfea.learning.ns_layer import centred
 from midfea.progress import track
 from midfea.view.style import COLOURS, new_figure, save, show, show_mosaic
 
@@ -100,11 +99,10 @@ def flowchart(data: Path, output: Path, seed: int) -> list[Path]:
     images, labels = [caltech.images[i] for i in train], caltech.target[train]
     model = MidFea(random_state=seed).fit(images)  # the paper's settings
     features = model.transform(images)
-    layer = NeuronSelectivity(NEURONS_EACH * len(CLASSES), random_state=seed)
-    center = features.mean(axis=0)
-    layer.fit(centred(features, center), labels)
+    layer = NeuronSelectivity(NEURONS_EACH * len(CLASSES), length=16, random_state=seed)
+    layer.fit(features, labels)
     maps = model.feature_maps(caltech.images[shown])
-    activations = layer.transform(centred(maps["features"][None], center))[0]
+    activations = layer.transform(maps["features"][None])[0]
     order = responses_order(layer)
     serves = layer.class_responses_.argmax(axis=1)[order]
     figure = _draw_flowchart(maps, model.codebook_, activations[order], layer.classes_[serves])

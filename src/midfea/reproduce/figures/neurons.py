@@ -30,12 +30,12 @@ from sklearn.decomposition import PCA
 
 from midfea import datasets, stages
 from midfea.estimators.neuron_selectivity import NeuronSelectivity, responses_order
-from midfea.learning.ns_layer import centred
 from midfea.progress import track
 from midfea.provenance import write_rows
 from midfea.view.style import COLOURS, new_figure, save, show
 
 N_DIRECTIONS = 300
+SAMPLE_LENGTH = 16.0  # in the layer: longer samples use more of the sigmoid's range, which can be seen
 YEARS = 10  # of one class of ages
 FACES_SHOWN = 10
 Stack = NDArray[Any]  # images or pictures, (n, height, width)
@@ -57,15 +57,15 @@ class Neurons:
         n_directions = min(N_DIRECTIONS, len(images) - 1)
         self.pca = PCA(n_directions, svd_solver="randomized", random_state=seed)
         reduced = self.pca.fit_transform(maps)
-        self.layer = NeuronSelectivity(n_neurons, random_state=seed)
-        self.layer.fit(centred(reduced, np.zeros_like(reduced[0])), labels)
+        self.layer = NeuronSelectivity(n_neurons, length=SAMPLE_LENGTH, random_state=seed)
+        self.layer.fit(reduced, labels)
         height, width = ((side + 1) // 2 for side in images.shape[1:])
         self.shape = height, width, -1  # of an image's pooled maps
 
     def responses(self, images: Stack) -> NDArray[np.float32]:
         """Activations, (n_images, n_neurons)."""
         reduced = self.pca.transform((_pooled_maps(images, self.filters) - self.mean) / self.spread)
-        return self.layer.transform(centred(reduced, np.zeros_like(reduced[0])))
+        return np.asarray(self.layer.transform(reduced))
 
     def weights(self, neuron: int) -> NDArray[Any]:
         """What the decoder adds to the pooled maps where this neuron fires; positive part only."""
