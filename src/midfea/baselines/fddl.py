@@ -91,7 +91,7 @@ class FDDL(ClassifierMixin, BaseEstimator):
     >>> from sklearn.datasets import load_digits
     >>> from midfea.baselines.fddl import FDDL
     >>> X, y = load_digits(return_X_y=True)
-    >>> model = FDDL(n_atoms=8, n_iter=3, random_state=0).fit(X[:200], y[:200])
+    >>> model = FDDL(n_atoms=8, n_iter=3, random_state=0).fit(X[:300], y[:300])
     >>> model.score(X[300:500], y[300:500]) > 0.85
     True
     """

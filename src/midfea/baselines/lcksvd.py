@@ -99,7 +99,7 @@ class LCKSVD(ClassifierMixin, BaseEstimator):
     >>> from sklearn.datasets import load_digits
     >>> from midfea.baselines.lcksvd import LCKSVD
     >>> X, y = load_digits(return_X_y=True)
-    >>> model = LCKSVD(sparsity=10, n_iter=5, n_start_iter=5, random_state=0).fit(X[:300], y[:300])
+    >>> model = LCKSVD(sparsity=5, n_iter=20, random_state=0).fit(X[:300], y[:300])
     >>> model.score(X[300:500], y[300:500]) > 0.85
     True
     """
