@@ -18,7 +18,8 @@ from midfea.parallel import in_parallel
 
 Floats = NDArray[np.float64]
 BLOCK = 16  # signals that a thread takes at a time
-N_STEPS = 10  # of coordinate descent, before the equations of the support are solved
+MIN_STEPS = 10  # of coordinate descent, before the equations of the support are solved
+SUMS_IN_ANY_ORDER = {"reassoc", "contract", "nsz"}  # so that they use the processor's vectors
 # Squared distance of an atom from the span of others, relative to its squared length: below it the atom
 # counts as dependent on them.
 MIN_PIVOT = 1e-12
@@ -30,6 +31,7 @@ def lasso_codes(
     correlations: NDArray[Any],
     penalty: float,
     *,
+    start: NDArray[Any] | None = None,
     n_candidates: int | None = None,
     tol: float = 1e-6,
     max_iter: int = 1000,
@@ -45,6 +47,7 @@ def lasso_codes(
     gram : array (K, K)
     correlations : array (n, K)
     penalty : float above 0
+    start : codes (n, K) near the solution, if some are known; not with `n_candidates`
     n_candidates : only so many atoms may be used, those with the largest absolute correlations; None
         means all
     tol : a code is accepted when no optimality condition is missed by more than tol * penalty:
@@ -76,7 +79,8 @@ def lasso_codes(
         else:
             _shortlist(gram, correlations[part], candidates[part], penalty, tol, max_iter, out)
 
-    return _in_blocks(code, correlations.shape, n_threads)
+    codes = np.zeros(correlations.shape) if start is None else np.array(start, dtype=np.float64)
+    return _in_blocks(code, codes, n_threads)
 
 
 def omp_codes(
@@ -103,7 +107,7 @@ def omp_codes(
     def code(part: slice, out: Floats) -> None:
         _omp(gram, correlations[part], n_nonzero, out)
 
-    return _in_blocks(code, correlations.shape, n_threads)
+    return _in_blocks(code, np.zeros(correlations.shape), n_threads)
 
 
 def _as_arrays(gram: NDArray[Any], correlations: NDArray[Any]) -> tuple[Floats, Floats]:
@@ -116,9 +120,8 @@ def _as_arrays(gram: NDArray[Any], correlations: NDArray[Any]) -> tuple[Floats, 
     return gram, correlations
 
 
-def _in_blocks(code: Callable[[slice, Floats], None], shape: tuple[int, ...], n_threads: int) -> Floats:
-    codes = np.zeros(shape)
-    parts = [slice(start, start + BLOCK) for start in range(0, shape[0], BLOCK)]
+def _in_blocks(code: Callable[[slice, Floats], None], codes: Floats, n_threads: int) -> Floats:
+    parts = [slice(start, start + BLOCK) for start in range(0, len(codes), BLOCK)]
     for _ in in_parallel(lambda i: code(parts[i], codes[parts[i]]), range(len(parts)), n_threads):
         pass
     return codes
@@ -142,14 +145,17 @@ def _shortlist(gram, correlations, candidates, penalty, tol, max_iter, codes):  
 
 @njit(cache=True, nogil=True)
 def _lasso(gram, correlations, penalty, tol, max_iter, codes):  # type: ignore[no-untyped-def]
-    """Codes, which are 0 at the start, of all signals."""
+    """Codes of all signals, from those given on."""
     for i in range(len(codes)):
         code, rest = codes[i], correlations[i].copy()  # rest: D^T (x - D a)
+        for j in np.flatnonzero(code):
+            for k in range(len(rest)):
+                rest[k] -= code[j] * gram[j, k]
         for _ in range(max_iter):
             worst = _worst(rest, code, penalty)
             if _violation(rest[worst], code[worst], penalty) <= tol * penalty:
                 break
-            for _ in range(N_STEPS):
+            for _ in range(MIN_STEPS + np.count_nonzero(code)):
                 _update(gram, rest, code, _worst(rest, code, penalty), penalty)
             while _solve_support(gram, rest, code, penalty):
                 pass
@@ -226,7 +232,7 @@ def _solve_support(gram, rest, code, penalty):  # type: ignore[no-untyped-def]
     return first >= 0
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, fastmath=SUMS_IN_ANY_ORDER)
 def _cholesky_solve(lower, values, m):  # type: ignore[no-untyped-def]
     """Solve L L^T v = values in place, with the leading m rows of L."""
     for a in range(m):
@@ -266,7 +272,7 @@ def _omp(gram, correlations, n_nonzero, codes):  # type: ignore[no-untyped-def]
             codes[i, taken[a]] = values[a]
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, fastmath=SUMS_IN_ANY_ORDER)
 def _append(gram, lower, taken, m, atom):  # type: ignore[no-untyped-def]
     """Row m of the Cholesky factor, for one atom more; False if it depends on those taken."""
     pivot = gram[atom, atom]
