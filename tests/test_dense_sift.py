@@ -87,5 +87,7 @@ def test_the_grid_is_centred():
 def test_wrong_sizes_say_what_to_do():
     with pytest.raises(ValueError, match="10x30 pixels, one patch needs 16x16"):
         dense_sift(np.zeros((10, 30)))
+    with pytest.raises(ValueError, match=r"a grey image .* got an array of shape \(30, 30, 3\)"):
+        dense_sift(np.zeros((30, 30, 3)))
     with pytest.raises(ValueError, match="step=0 must be 1 or more"):
         dense_sift(np.zeros((30, 30)), step=0)

@@ -68,6 +68,8 @@ def dense_sift(
             f"step={step} must be 1 or more, patch_size={patch_size} {N_BINS} or more, and "
             f"threshold={threshold} above 0"
         )
+    if image.ndim != 2:
+        raise ValueError(f"a grey image (height, width) is needed, got an array of shape {image.shape}")
     if min(image.shape) < patch_size:
         raise ValueError(
             f"the image has {image.shape[0]}x{image.shape[1]} pixels, one patch needs "
