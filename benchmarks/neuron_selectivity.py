@@ -24,8 +24,8 @@ from midfea import MidFea, NeuronSelectivity
 from midfea.datasets import load_ar, load_folder
 from midfea.learning.ns_layer import INPUT_LENGTH
 from midfea.reproduce.evaluate import evaluate_classes
-from midfea.reproduce.features import content_key
 from midfea.reproduce.protocols import PROTOCOLS, Method
+from midfea.trials import content_key
 
 
 class Task(NamedTuple):

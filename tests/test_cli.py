@@ -209,10 +209,8 @@ def test_report_of_train(photos, tmp_path):
 
 
 def test_compare(photos, tmp_path):
-    rows = tmp_path / "rows.json"
-    result = midfea(
-        "compare", photos / "train", "--methods", "pixels,hog", "--splits", 2, "--json", rows
-    )
+    rows, kept = tmp_path / "rows.json", ("--cache", tmp_path / "cache", "--splits", 2)
+    result = midfea("compare", photos / "train", "--methods", "pixels,hog", *kept, "--json", rows)
     assert result.returncode == 0, result.stderr
     found = json.loads(rows.read_text())
     assert [row["method"] for row in found] == ["raw pixels + SVM", "HOG + SVM"]
@@ -220,10 +218,16 @@ def test_compare(photos, tmp_path):
         assert {"dataset", "method", "metric", "mean", "std", "trials", "paper"} <= row.keys()
         assert (row["dataset"], row["metric"], row["trials"]) == ("train", "accuracy", 2)
         assert 0 <= row["mean"] <= 100
-        assert f"{row['mean']:.1f} %" in result.stdout
+        assert f"{row['mean']:.1f} %" in result.stdout and f"{row['mean_recall']:.1f} %" in result.stdout
     assert found[1]["mean"] > found[0]["mean"]  # changing light
-    again = midfea("compare", "--data", photos / "train", "--methods", "hog", "--splits", 2)
+    assert "earlier run" not in result.stdout
+    again = midfea(
+        "compare", "--data", photos / "train", "--methods", "hog", "--methods", "pixels", *kept
+    )
+    assert "4 of 4 trainings are those of an earlier run." in again.stdout
     assert f"{found[1]['mean']:.1f} %" in again.stdout
+    anew = midfea("compare", photos / "train", "--methods", "hog", "--splits", 2, "--no-cache")
+    assert f"{found[1]['mean']:.1f} %" in anew.stdout and "earlier run" not in anew.stdout
 
 
 def test_compare_with_bad_input(photos, tmp_path):
@@ -301,7 +305,17 @@ def test_groups_are_compared_as_wholes(in_series, tmp_path):
     table = tmp_path / "drives.csv"
     names = [str(path.relative_to(in_series)) for path in sorted(in_series.rglob("*.*"))]
     table.write_text("\n".join(["file,drive", *(f"{name},{name[:12]}" for name in names)]))
-    arguments = ("compare", "--data", in_series, "--methods", "pixels", "--splits", 1, "--groups")
+    arguments = (
+        "compare",
+        "--data",
+        in_series,
+        "--methods",
+        "pixels",
+        "--splits",
+        1,
+        "--no-cache",
+        "--groups",
+    )
     result = midfea(*arguments, f"{table}:drive")
     assert result.returncode == 0, result.stderr
     assert "61 images are in 13 groups, which validation does not split" in result.stderr

@@ -12,9 +12,9 @@ from PIL import Image
 from sklearn.utils import Bunch
 
 from midfea import MidFea, stages
+from midfea.baselines.raw_pixels import raw_pixels
 from midfea.datasets import load_surfaces
 from midfea.reproduce import figures
-from midfea.reproduce.features import raw_pixels
 from midfea.reproduce.protocols import PROTOCOLS
 
 pytest.importorskip("matplotlib")
@@ -198,22 +198,11 @@ def test_a_failed_drawing_leaves_no_file(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_learned_dictionary_codes_faces_better_than_a_random_one():
-    rng = np.random.RandomState(0)
-    blocks = rng.randint(256, size=(80, 6, 5)).astype(np.uint8)
-    images = blocks.repeat(10, axis=1).repeat(8, axis=2)
+def test_small_faces_have_no_mean_and_unit_length():
+    images = np.random.RandomState(0).randint(256, size=(5, 60, 40)).astype(np.uint8)
     faces = curves.small_faces(images)
     np.testing.assert_allclose(faces.mean(axis=1), 0, atol=1e-9)
     np.testing.assert_allclose(np.linalg.norm(faces, axis=1), 1)
-
-    def loss(dictionary):
-        codes = curves.sparse_codes(faces, dictionary, 0.02)
-        np.testing.assert_allclose(np.linalg.norm(dictionary, axis=1), 1, rtol=0.05)
-        return np.square(faces - codes @ dictionary).sum() / 2 + 0.02 * np.abs(codes).sum()
-
-    n_pixels = faces.shape[1]
-    learned = curves.learn_dictionary(faces, 20, n_pixels, seed=0)
-    assert loss(learned) < loss(curves.learn_dictionary(faces[:0], 20, n_pixels, seed=0))
 
 
 def test_too_few_unlabelled_faces_are_refused(tmp_path):
@@ -245,7 +234,7 @@ def test_numbers_of_the_curves(data_dir, monkeypatch):
     monkeypatch.setattr("midfea.reproduce.features.span_features", quick_features)
     for name in ("ar-face", "ar-gender"):
         monkeypatch.setitem(PROTOCOLS, name, few_people(PROTOCOLS[name]))
-    rows = curves.measure_self_taught(data_dir, 0, counts=(0, 300), bases=(40,))
+    rows = curves.measure_self_taught(data_dir, 0, counts=(0, 300), sizes=(40,))
     methods = [(row["method"], row["unlabelled"]) for row in rows]
     assert methods[:3] == [("raw pixels", None), ("MidFea", None), ("MidFea-NS", None)]
     assert methods[3:] == [(f"{m} (40)", n) for n in (0, 300) for m in ("ST", "ST-NS")]

@@ -19,7 +19,7 @@ from midfea.progress import reporting_to
 from midfea.provenance import about, write_rows
 from midfea.reproduce.claims import LIGHTS, attention_share, face_outline, light_ratios
 from midfea.reproduce.evaluate import evaluate_classes, evaluate_numbers
-from midfea.reproduce.features import code_key, content_key, span_features
+from midfea.reproduce.features import span_features
 from midfea.reproduce.protocols import (
     PROTOCOLS,
     Method,
@@ -31,6 +31,7 @@ from midfea.reproduce.protocols import (
 )
 from midfea.reproduce.results import results_page, verdict
 from midfea.reproduce.run import run_protocol
+from midfea.trials import code_key, content_key
 
 ROOT = Path(__file__).resolve().parents[1]
 SMALL = {"n_words": 60, "projection": None, "floor": 0.5, "n_samples": 5000}
@@ -111,7 +112,7 @@ def test_content_key_changes_with_the_code(tmp_path, monkeypatch):
     package = tmp_path / "midfea"
     (package / "stages").mkdir(parents=True)
     (package / "stages" / "new.py").write_text("x = 1")
-    monkeypatch.setattr("midfea.reproduce.features.__file__", str(package / "reproduce" / "a.py"))
+    monkeypatch.setattr("midfea.trials.__file__", str(package / "trials.py"))
     code_key.cache_clear()
     try:
         assert code_key() != before and content_key("a") != key

@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager
 from functools import lru_cache
 from typing import Any, TypeVar
 
+import joblib
 from threadpoolctl import ThreadpoolController
 
 AHEAD = 64  # results that may wait for the one before them
@@ -20,6 +21,11 @@ T = TypeVar("T")
 def _controller() -> ThreadpoolController:
     """Looking for the loaded libraries takes 2 ms, half the time of an image: once is enough."""
     return ThreadpoolController()
+
+
+def n_threads(n_jobs: int | None) -> int:
+    """Threads for `n_jobs`: None means all cores; inside a joblib worker, that worker's share."""
+    return int(joblib.effective_n_jobs(-1 if n_jobs is None else n_jobs))
 
 
 def linear_algebra_threads(n: int) -> AbstractContextManager[Any]:

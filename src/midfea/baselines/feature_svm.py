@@ -1,4 +1,4 @@
-"""Classifiers of images by a feature that is not learned, or hardly, and a linear SVM."""
+"""Classifiers of images by a feature that is not learned and a linear SVM."""
 
 from __future__ import annotations
 
@@ -6,29 +6,25 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import joblib
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from midfea.baselines.labels import class_numbers
 from midfea.baselines.linear_svm import fit_svm
-from midfea.baselines.local_features import hog_maps, sample_descriptors, sift_maps
+from midfea.baselines.local_features import grey_images, hog_maps
+from midfea.baselines.raw_pixels import pixel_vector
 from midfea.learning.head import Features
-from midfea.learning.kmeans import kmeans
-from midfea.parallel import in_parallel, linear_algebra_threads
-from midfea.pictures.images import Images, Pictures
+from midfea.parallel import in_parallel, linear_algebra_threads, n_threads
 from midfea.pictures.resize import Grey, resize
-from midfea.stages import llc_codes, pool_cells, unit_length
+from midfea.stages import unit_length
 
 Extract = Callable[[Grey], Features]  # an image to its feature vector
 LearnFeature = Callable[[Sequence[Grey], int], Extract]  # from training images and a seed
 
 PIXELS_SIDE = 32  # pixels
 HOG_SIDE = 96  # pixels: 11x11 blocks of 2x2 cells
-SIFT_STEP = 6  # pixels
-N_WORDS = 1000
-N_SAMPLES = 50_000  # descriptors from which words are learned
 
 
 @dataclass(eq=False, repr=False)
@@ -37,8 +33,8 @@ class FeatureSVM(ClassifierMixin, BaseEstimator):
 
     Parameters
     ----------
-    feature : "pixels", "hog" or "sift" (see `FEATURES`), or a function from training images and a
-        seed to a function from an image to its vector
+    feature : "pixels" or "hog" (see `FEATURES`), or a function from training images and a seed to a
+        function from an image to its vector
     n_jobs : int, default=None, threads; None means all cores
     random_state : int, default=0
 
@@ -60,38 +56,23 @@ class FeatureSVM(ClassifierMixin, BaseEstimator):
         if isinstance(self.feature, str) and self.feature not in FEATURES:
             raise ValueError(f"no feature {self.feature!r}: choose from {', '.join(FEATURES)}")
         learn = FEATURES[self.feature] if isinstance(self.feature, str) else self.feature
-        greys = _greys(images)
-        self.classes_, numbers = np.unique(y, return_inverse=True)
-        with linear_algebra_threads(self._n_threads()):
+        greys = grey_images(images)
+        self.classes_, numbers = class_numbers(y, greys)
+        with linear_algebra_threads(n_threads(self.n_jobs)):
             self.extract_ = learn(greys, self.random_state)
         features = self._features(greys)
-        with linear_algebra_threads(self._n_threads()):
+        with linear_algebra_threads(n_threads(self.n_jobs)):
             self.svm_ = fit_svm(features, numbers, self.random_state, groups)
         return self
 
     def predict(self, images: Sequence[Any]) -> NDArray[Any]:
         """The label of each image."""
         check_is_fitted(self, "svm_")
-        return np.asarray(self.classes_[self.svm_.predict(self._features(_greys(images)))])
+        return np.asarray(self.classes_[self.svm_.predict(self._features(grey_images(images)))])
 
     def _features(self, greys: Sequence[Grey]) -> Features:
-        work = in_parallel(lambda i: self.extract_(greys[i]), range(len(greys)), self._n_threads())
+        work = in_parallel(lambda i: self.extract_(greys[i]), range(len(greys)), n_threads(self.n_jobs))
         return np.stack(list(work))
-
-    def _n_threads(self) -> int:
-        return int(joblib.effective_n_jobs(-1 if self.n_jobs is None else self.n_jobs))
-
-
-def _greys(images: Sequence[Any]) -> list[Grey]:
-    """Grey pixels, white at 255."""
-    pictures = Pictures(Images(images), max_side=None)
-    return [p.grey if p.white == 255 else p.grey * np.float32(255 / p.white) for p in pictures]
-
-
-def pixel_vector(image: Grey, shape: tuple[int, int] | None) -> Features:
-    """Pixels over 255 as a vector, the image reduced to one shape (height, width) if one is given."""
-    pixels = image if shape is None else resize(image, shape)
-    return pixels.ravel().astype(np.float32) / np.float32(255)
 
 
 def _pixels(images: Sequence[Grey], seed: int) -> Extract:
@@ -102,17 +83,4 @@ def _hog(images: Sequence[Grey], seed: int) -> Extract:
     return lambda image: unit_length(hog_maps(resize(image, (HOG_SIDE, HOG_SIDE))).ravel())
 
 
-def _sift(images: Sequence[Grey], seed: int) -> Extract:
-    """Dense SIFT, LLC codes, maxima in the cells of the 1-2-4 pyramid."""
-    rng = np.random.RandomState(seed)
-    points = sample_descriptors(images, lambda image: sift_maps(image, SIFT_STEP), N_SAMPLES, rng)
-    words = kmeans(points, min(N_WORDS, len(points)), random_state=rng, what="SIFT words")
-
-    def extract(image: Grey) -> Features:
-        codes, weights = llc_codes(sift_maps(image, SIFT_STEP), words, min(5, len(words)))
-        return unit_length(pool_cells(codes, len(words), weights=weights))
-
-    return extract
-
-
-FEATURES: dict[str, LearnFeature] = {"pixels": _pixels, "hog": _hog, "sift": _sift}
+FEATURES: dict[str, LearnFeature] = {"pixels": _pixels, "hog": _hog}

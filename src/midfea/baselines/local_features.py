@@ -1,4 +1,4 @@
-"""The hand-made local features that MidFea is compared with, as maps (height, width, channel)."""
+"""Local features that MidFea is compared with, as maps (height, width, channel), and what they need."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from midfea.extras import require
+from midfea.pictures.images import Images, Pictures
 from midfea.pictures.resize import Grey
 from midfea.pictures.thumbnails import eight_bits
 from midfea.progress import track
@@ -18,6 +19,12 @@ from midfea.stages import unit_length
 Image = TypeVar("Image")
 CELL = 8  # pixels of a HOG cell
 SIFT_PATCH = 16  # pixels across a SIFT descriptor, as in ScSPM
+
+
+def grey_images(images: Any, max_side: int | None = None) -> list[Grey]:
+    """Grey pixels, white at 255, of images as users give them; the longer side at most `max_side`."""
+    pictures = Pictures(Images(images), max_side)
+    return [p.grey if p.white == 255 else p.grey * np.float32(255 / p.white) for p in pictures]
 
 
 def hog_maps(image: Grey) -> NDArray[np.float32]:

@@ -3,37 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.metrics import balanced_accuracy_score
 from sklearn.model_selection import train_test_split
 
 from midfea import MidFeaClassifier
-from midfea.baselines import FeatureSVM
+from midfea.baselines.registry import SYSTEMS, ImageClassifier, fit_images
 from midfea.bench.common import timed
-from midfea.extras import missing, why_not
 from midfea.learning.folds import make_folds, split
 from midfea.progress import track
 from midfea.provenance import Row, make_row
+from midfea.trials import Result, Trials, content_key
 
-Classifier: TypeAlias = "MidFeaClassifier | FeatureSVM"
+PRESETS = ("paper", "fast", "best")
+# The title of each method in the table.
+TITLES = {name: system.title for name, system in SYSTEMS.items()}
+TITLES |= {preset: f"midfea {preset}" for preset in PRESETS}
 
-# The names of the methods, and their titles in the table.
-BASELINES = {"pixels": "raw pixels + SVM", "hog": "HOG + SVM", "sift": "SIFT pyramid + SVM"}
-TITLES = {**BASELINES, "paper": "midfea paper", "fast": "midfea fast", "best": "midfea best"}
 
-
-def make_classifier(method: Any, seed: int, n_jobs: int | None) -> Classifier:
-    """To fit: a baseline, or a preset as `midfea train` uses it."""
-    if method in BASELINES:
-        return FeatureSVM(method, n_jobs, seed)
+def make_classifier(method: Any, seed: int, n_jobs: int | None) -> ImageClassifier:
+    """To fit: a compared system, or a preset as `midfea train` uses it."""
+    if method in SYSTEMS:
+        return SYSTEMS[method].make(seed, n_jobs)
     return MidFeaClassifier(preset=method, C="auto", random_state=seed, n_jobs=n_jobs)
-
-
-def missing_for(method: str) -> str:
-    """What is missing for a method, and the line to type; empty if it can be used."""
-    return why_not("bench") if method == "sift" and "OpenCV" in missing("bench") else ""
 
 
 def compare_methods(
@@ -47,6 +43,7 @@ def compare_methods(
     groups: NDArray[np.intp] | None = None,
     seed: int = 0,
     n_jobs: int | None = None,
+    finished: Trials | None = None,
 ) -> list[Row]:
     """A row for each method: its accuracy in percent, mean and deviation over random splits, its times.
 
@@ -56,32 +53,59 @@ def compare_methods(
     dataset : the name of the images, for the rows
     test_share : share of the images that test; the same ones for every method
     groups : group of each image; a group is never split between training and test
+    finished : trials of earlier runs, which are not measured again
 
     Returns
     -------
-    rows : "mean", "std", "trials" of the "accuracy", "seconds_to_train" (mean) and "ms_per_image"
-        (median over the splits, all test images in one call), and "n_test".
+    rows : "mean", "std", "trials" of the "accuracy", "mean_recall" (the mean over the classes),
+        "seconds_to_train" (mean) and "ms_per_image" (median over the splits, all test images in one
+        call), and "n_test".
     """
-    measured: dict[str, list[tuple[float, float, float]]] = {method: [] for method in methods}
+    results: dict[str, list[Result]] = {method: [] for method in methods}
+    finished = finished or Trials(None)
+    contents = content_key(images, labels, groups, n_jobs)
     steps = [(number, method) for number in range(n_splits) for method in methods]
     for number, method in track(steps, "methods", len(steps)):
-        train, test = _split(labels, test_share, seed + number, groups)
-        model = make_classifier(method, seed + number, n_jobs)
+        train, test = parts = _split(labels, test_share, seed + number, groups)
         inner = None if groups is None else groups[train]
-        _, training = timed(model.fit, [images[i] for i in train], labels[train], inner)
-        predicted, testing = timed(model.predict, [images[i] for i in test])
-        accuracy = 100 * float((predicted == labels[test]).mean())
-        measured[method].append((accuracy, training / 1e3, testing / len(test)))
-    return [
-        {
-            **make_row(dataset, TITLES[method], "accuracy", accuracies),
-            "seconds_to_train": round(float(np.mean(seconds)), 2),
-            "ms_per_image": round(float(np.median(milliseconds)), 3),
-            "n_test": len(test),
-        }
-        for method in methods
-        for accuracies, seconds, milliseconds in [zip(*measured[method], strict=True)]
-    ]
+        key = content_key("compare", contents, method, seed + number, *parts)
+        measure = partial(_measure, images, labels, method, train, test, inner, seed + number, n_jobs)
+        results[method].append(finished.result(key, measure))
+    return [_row(dataset, method, results[method], len(test)) for method in methods]
+
+
+def _measure(
+    images: Sequence[Any],
+    labels: NDArray[Any],
+    method: str,
+    train: NDArray[np.intp],
+    test: NDArray[np.intp],
+    groups: NDArray[np.intp] | None,
+    seed: int,
+    n_jobs: int | None,
+) -> Result:
+    """One training and its test; groups of the training images."""
+    model = make_classifier(method, seed, n_jobs)
+    _, training = timed(fit_images, model, [images[i] for i in train], labels[train], groups)
+    predicted, testing = timed(model.predict, [images[i] for i in test])
+    return {
+        "accuracy": 100 * float((predicted == labels[test]).mean()),
+        "mean_recall": 100 * float(balanced_accuracy_score(labels[test], predicted)),
+        "seconds_to_train": training / 1e3,
+        "ms_per_image": testing / len(test),
+    }
+
+
+def _row(dataset: str, method: str, results: Sequence[Result], n_test: int) -> Row:
+    """Of all trials of a method."""
+    columns = {key: [result[key] for result in results] for key in results[0]}
+    return {
+        **make_row(dataset, TITLES[method], "accuracy", columns["accuracy"]),
+        "mean_recall": round(float(np.mean(columns["mean_recall"])), 3),
+        "seconds_to_train": round(float(np.mean(columns["seconds_to_train"])), 2),
+        "ms_per_image": round(float(np.median(columns["ms_per_image"])), 3),
+        "n_test": n_test,
+    }
 
 
 def _split(

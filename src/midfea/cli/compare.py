@@ -7,16 +7,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from midfea.cli.common import check_outputs, print_table, save_rows, warn, warn_nested, warn_skipped
+from midfea.cli.common import check_outputs, print_table, save_rows, warn_nested, warn_skipped
 from midfea.cli.groups import Groups, check_groups, choose_groups
 from midfea.cli.mending import mending
-from midfea.cli.options import Jobs, Seed
+from midfea.cli.options import Cache, Jobs, NoCache, Seed
 
 if TYPE_CHECKING:
+    from sklearn.utils import Bunch
+
     from midfea.provenance import Row
 
-# The names of midfea.bench.methods, here so that --help need not import it.
-METHODS = ("pixels", "hog", "sift", "paper", "fast", "best")
+# The names of midfea.bench.methods, here so that --help need not import it; a test compares them.
+SYSTEMS = ["pixels", "hog", "sift", "src", "kspm", "scspm", "llc", "llc-1000", "svm-knn", "nbnn"]
+METHODS = (*SYSTEMS, "paper", "fast", "best")
 DEFAULT = ("pixels", "hog", "sift", "paper", "fast")
 
 
@@ -27,9 +30,11 @@ def _complete(typed: str) -> list[str]:
 
 
 def compare(
-    folder: Annotated[
-        Path | None,
-        typer.Argument(help="One folder of images for each class inside it.", show_default=False),
+    words: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="FOLDER", help="One folder of images for each class inside it.", show_default=False
+        ),
     ] = None,
     data: Annotated[
         Path | None, typer.Option(help="The same, as an option.", show_default=False)
@@ -37,7 +42,7 @@ def compare(
     methods: Annotated[
         list[str] | None,
         typer.Option(
-            help="Only these, with commas between. Default: all but best.",
+            help="Only these, with commas or spaces between. Default: pixels, hog, sift, paper, fast.",
             show_default=False,
             autocompletion=_complete,
         ),
@@ -52,39 +57,39 @@ def compare(
     groups: Groups = "auto",
     seed: Seed = 0,
     jobs: Jobs = None,
+    cache: Cache = None,
+    no_cache: NoCache = False,
 ) -> None:
     """Try several methods on your images: how accurate, how long to train, how fast.
 
     [bold]fast, paper, best[/bold]  the presets of midfea train
-    [bold]pixels[/bold]  the images as 32x32 pixels, linear SVM
-    [bold]hog[/bold]     histograms of oriented gradients, linear SVM
-    [bold]sift[/bold]    dense SIFT, LLC codes, the 1-2-4 pyramid, linear SVM
+    [bold]pixels, hog[/bold]  pixels or histograms of oriented gradients, linear SVM
+    [bold]sift, llc, llc-1000[/bold]  dense SIFT, LLC codes, a pyramid, linear SVM
+    [bold]kspm, scspm[/bold]  other codes of dense SIFT
+    [bold]src[/bold]     sparse sums of training images, from pixels
+    [bold]nbnn, svm-knn[/bold]  neighbours; nbnn is slow, minutes for a thousand images
 
     Every method learns from the same images and is tested on the same others,
-    none of which is in a group with them; C of its SVM is chosen on the training
-    images. sift needs OpenCV (extra bench), and is left out without it.
+    none of which is in a group with them; what is open is chosen on the training
+    images. Finished trainings are kept: an interrupted run goes on where it stood.
 
     Examples:
 
         midfea compare photos
-        midfea compare photos --methods fast,best --splits 5 --json rows.json
+        midfea compare photos --methods fast best --splits 5 --json rows.json
+        midfea compare --data photos --methods src kspm llc fast
     """
     from midfea.bench.methods import compare_methods
-    from midfea.datasets import load_folder
     from midfea.progress import progress_bars
+    from midfea.trials import Trials, default_cache
 
-    given = [path for path in (folder, data) if path is not None]
-    if len(given) != 1:
-        raise typer.BadParameter("name one folder, such as: midfea compare photos", param_hint="FOLDER")
-    (place,) = given
+    place, names = _folder_and_names(words or [], data, methods or [])
     check_outputs(json_file)
     check_groups(groups)
-    chosen = _chosen(methods)
+    chosen = _chosen(names)
+    finished = Trials(None if no_cache else cache or default_cache())
     with progress_bars():
-        with mending(place):
-            photos = load_folder(place)
-        warn_nested(photos)
-        warn_skipped(photos.skipped, len(photos.paths) + len(photos.skipped))
+        photos = _read(place)
         rows = compare_methods(
             photos.images,
             photos.target,
@@ -95,37 +100,56 @@ def compare(
             groups=choose_groups(groups, place, photos),
             seed=seed,
             n_jobs=jobs,
+            finished=finished,
         )
     _print(rows)
     n_test = rows[0]["n_test"]
     print(f"{len(photos.images) - n_test} images to learn from, {n_test} to test, {splits} splits.")
+    if finished.n_found:
+        print(f"{finished.n_found} of {splits * len(chosen)} trainings are those of an earlier run.")
     save_rows(rows, json_file, range(seed, seed + splits))
 
 
-def _chosen(methods: list[str] | None) -> list[str]:
-    """The methods asked for; without any, those that can be used here."""
-    from midfea.bench.methods import missing_for
+def _folder_and_names(
+    words: list[Path], data: Path | None, methods: list[str]
+) -> tuple[Path, list[str]]:
+    """The folder, and the names of methods: `--methods a b` leaves b among the words."""
+    more = [str(word) for word in words if methods and str(word) in METHODS]
+    given = [word for word in words if str(word) not in more] + ([data] if data else [])
+    if len(given) != 1:
+        raise typer.BadParameter("name one folder, such as: midfea compare photos", param_hint="FOLDER")
+    return given[0], [name for part in (*methods, *more) for name in part.split(",")]
 
-    names = list(dict.fromkeys(",".join(methods).split(","))) if methods else list(DEFAULT)
-    for name in list(names):
+
+def _read(place: Path) -> Bunch:
+    """The images of a folder; what is wrong with it is said."""
+    from midfea.datasets import load_folder
+
+    with mending(place):
+        photos = load_folder(place)
+    warn_nested(photos)
+    warn_skipped(photos.skipped, len(photos.paths) + len(photos.skipped))
+    return photos
+
+
+def _chosen(given: list[str]) -> list[str]:
+    """The methods asked for, each once; without any, the quick ones."""
+    names = list(dict.fromkeys(given or DEFAULT))
+    for name in names:
         if name not in METHODS:
             raise ValueError(f"no method {name!r}: choose from {', '.join(METHODS)}")
-        if reason := missing_for(name):
-            if methods:
-                raise ValueError(f"{name}: {reason}")
-            warn(f"{name} is left out: {reason}")
-            names.remove(name)
     return names
 
 
 def _print(rows: list[Row]) -> None:
     print_table(
-        ("method", "accuracy", "deviation", "seconds to train", "ms per image"),
+        ("method", "accuracy", "deviation", "mean recall", "seconds to train", "ms per image"),
         [
             (
                 row["method"],
                 f"{row['mean']:.1f} %",
                 f"{row['std']:.1f}" if row["trials"] > 1 else "-",
+                f"{row['mean_recall']:.1f} %",
                 f"{row['seconds_to_train']:.1f}",
                 f"{row['ms_per_image']:.1f}",
             )

@@ -56,3 +56,11 @@ Folder = Annotated[
     Path, typer.Argument(help="One folder of images for each class inside it.", show_default=False)
 ]
 Model = Annotated[Path, typer.Argument(help="A model written by midfea train.", show_default=False)]
+Cache = Annotated[
+    Path | None,
+    typer.Option(
+        help="Folder in which finished trials are kept. Default: midfea in the user's cache folder.",
+        show_default=False,
+    ),
+]
+NoCache = Annotated[bool, typer.Option("--no-cache", help="Keep nothing, take nothing up again.")]

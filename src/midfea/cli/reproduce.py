@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from midfea.cli.common import check_outputs, print_table, save_rows, warn
-from midfea.cli.options import Seed
+from midfea.cli.options import Cache, NoCache, Seed
 
 if TYPE_CHECKING:
     from midfea.provenance import Row
@@ -33,14 +32,6 @@ reproduce = typer.Typer(
 
 Data = Annotated[Path, typer.Option(help="Folder of the data sets, or of this one.", show_default=False)]
 Json = Annotated[Path | None, typer.Option("--json", help="Also write the rows to this file.")]
-Cache = Annotated[
-    Path | None,
-    typer.Option(
-        help="Folder for features and finished trials. Default: midfea in the user's cache folder.",
-        show_default=False,
-    ),
-]
-NoCache = Annotated[bool, typer.Option("--no-cache", help="Keep nothing, take nothing up again.")]
 
 
 def _protocol_command(name: str) -> Callable[..., None]:
@@ -62,13 +53,14 @@ def _protocol_command(name: str) -> Callable[..., None]:
         from midfea.progress import progress_bars
         from midfea.reproduce.protocols import PROTOCOLS
         from midfea.reproduce.run import run_protocol
+        from midfea.trials import default_cache
 
         protocol = PROTOCOLS[name]
         names = [m.name for m in protocol.methods]
         for unknown in set(method or ()) - set(names):
             raise ValueError(f"no method {unknown!r} in {name}: choose from {', '.join(names)}")
         check_outputs(json_file)
-        folder = None if no_cache else cache or cache_folder()
+        folder = None if no_cache else cache or default_cache()
         try:
             with progress_bars():
                 rows, missing = run_protocol(
@@ -121,10 +113,11 @@ def claims(
     """What the paper says in words, as numbers: light, focus, projection."""
     from midfea.progress import progress_bars
     from midfea.reproduce.claims import measure_claims
+    from midfea.trials import default_cache
 
     check_outputs(json_file)
     with progress_bars():
-        rows = measure_claims(data, seed=seed, only=only, cache=cache or cache_folder())
+        rows = measure_claims(data, seed=seed, only=only, cache=cache or default_cache())
     _finish(rows, json_file, [seed])
 
 
@@ -142,12 +135,6 @@ def results(
     with replacing(output) as temporary:
         temporary.write_text(results_page(folder))
     print(f"Wrote {output}")
-
-
-def cache_folder() -> Path:
-    """midfea's folder among the user's caches."""
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "midfea"
 
 
 def _finish(rows: Sequence[Row], json_file: Path | None, seeds: Iterable[int]) -> None:

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal, Self
 
-import joblib
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
@@ -21,6 +20,7 @@ from midfea.learning.codebook import learn_extractor
 from midfea.learning.extractor import FeatureExtractor
 from midfea.learning.settings import ChainSettings
 from midfea.model_file import SavedModel, save_model
+from midfea.parallel import n_threads
 from midfea.pictures.images import Images, Pictures
 from midfea.pictures.mosaic import data_uri, mosaic
 from midfea.pictures.picture import Picture
@@ -234,5 +234,4 @@ class MidFeaBase(ChainSettings, BaseEstimator):
         return 0 if self.random_state is None else int(self.random_state)
 
     def _n_threads(self) -> int:
-        """All cores unless `n_jobs` says otherwise; inside a joblib worker, that worker's share."""
-        return int(joblib.effective_n_jobs(-1 if self.n_jobs is None else self.n_jobs))
+        return n_threads(self.n_jobs)

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-import joblib
 import numpy as np
 from numpy.typing import NDArray
 
@@ -19,7 +18,7 @@ from midfea import __version__, checksum
 from midfea.extras import require
 from midfea.files import open_regular
 from midfea.model_file.schema import ModelFileError, Number, read_classes, written_classes
-from midfea.parallel import in_parallel
+from midfea.parallel import in_parallel, n_threads
 from midfea.pictures.images import Images, too_small
 from midfea.pictures.picture import Picture, to_grey
 from midfea.pictures.reading import ImageError, over_white, read_image
@@ -147,8 +146,7 @@ class OnnxClassifier:
             belonging = float(results[1][0]) if len(results) > 1 else float("nan")
             return np.asarray(results[0][0], dtype=np.float64), belonging
 
-        n_threads = int(joblib.effective_n_jobs(-1 if self.n_jobs is None else self.n_jobs))
-        work = in_parallel(answer, range(len(items)), n_threads)
+        work = in_parallel(answer, range(len(items)), n_threads(self.n_jobs))
         probabilities, belonging = zip(*track(work, "answers", len(items)), strict=True)
         return np.stack(probabilities), np.array(belonging)
 

@@ -1,7 +1,5 @@
 """Features of a whole data set for one split, kept on disk.
 
-What is kept has a name made of everything it depends on: inputs, settings, and the code itself.
-
 A linear method learned from the training samples sees nothing of a feature vector but its inner
 products with theirs, so what is kept is each sample's coordinates in the span of the training features:
 exact up to rounding, and 3,060 numbers rather than 43,008 for Caltech-101. One more coordinate says how
@@ -11,43 +9,21 @@ indifferent to rotation, scales its inputs to one length.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-import joblib
 import numpy as np
 
-from midfea import MidFea, __version__
-from midfea.baselines.feature_svm import pixel_vector
+from midfea import MidFea
 from midfea.files import replacing
 from midfea.learning.head import Features
 from midfea.progress import track
 from midfea.reproduce.protocols import PROTOCOLS, Indices, Split
 from midfea.stages import unit_length
+from midfea.trials import content_key
 
 BLOCK = 256  # images
-# The source files of the package that decide a number.
-FOLDERS = ("stages", "engines", "pictures", "datasets", "learning", "estimators", "baselines")
-SOURCES = (*(f"{folder}/**/*.py" for folder in FOLDERS), "reproduce/*.py")
-
-
-@lru_cache(maxsize=1)
-def code_key() -> str:
-    """Of the version of the package and its source: another code never finds these files again."""
-    package = Path(__file__).parents[1]
-    digest = hashlib.sha256(__version__.encode())
-    for pattern in SOURCES:
-        for path in sorted(package.glob(pattern)):
-            digest.update(f"{path.relative_to(package)}\0".encode() + path.read_bytes())
-    return digest.hexdigest()
-
-
-def content_key(*parts: Any) -> str:
-    """A name for what these values, arrays among them, and the code determine."""
-    return str(joblib.hash([code_key(), *parts]))
 
 
 def span_features(
@@ -106,11 +82,6 @@ def first_split(name: str, data: Path, seed: int, cache: Path | None) -> tuple[A
     settings = next(method.settings for method in protocol.methods if method.name == "MidFea")
     assert settings is not None
     return loaded, split, span_features(loaded.images, split[0], settings, seed, cache)
-
-
-def raw_pixels(images: Sequence[Any], size: tuple[int, int] | None) -> Features:
-    """Pixels in 0..1, the images reduced to one size (height, width) if they need it."""
-    return np.stack([pixel_vector(np.asarray(image), size) for image in images])
 
 
 def randomly_projected(x: Features, n_components: int, seed: int) -> Features:

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from midfea.files import replacing
+from midfea.baselines.raw_pixels import raw_pixels
 from midfea.progress import track
 from midfea.provenance import Row, make_row
 from midfea.reproduce.evaluate import evaluate_classes, evaluate_numbers
-from midfea.reproduce.features import content_key, randomly_projected, raw_pixels, span_features
+from midfea.reproduce.features import randomly_projected, span_features
 from midfea.reproduce.protocols import Method, Protocol, Split
-
-Result = dict[str, Any]  # metrics of one method on one split
+from midfea.trials import Result, Trials, content_key
 
 
 def run_protocol(
@@ -43,20 +42,11 @@ def run_protocol(
     work = [(method, trial, split) for trial, split in enumerate(splits) for method in chosen]
     results: dict[str, list[Result]] = {method.name: [] for method in chosen}
     images = content_key([np.asarray(image) for image in loaded.images])
+    finished = Trials(cache)
     for method, trial, split in track(work, name, len(work)):
-        path = None
-        if cache is not None:
-            key = content_key(name, images, _settings(method), seed + trial, *split)
-            path = cache / "trials" / f"{key}.json"
-        if path is not None and path.exists():
-            results[method.name].append(json.loads(path.read_text()))
-            continue
-        result = _one(protocol, method, loaded, split, seed + trial, cache)
-        results[method.name].append(result)
-        if path is not None:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with replacing(path) as temporary:
-                temporary.write_text(json.dumps(result))
+        measure = partial(_one, protocol, method, loaded, split, seed + trial, cache)
+        key = content_key(name, images, _settings(method), seed + trial, *split)
+        results[method.name].append(finished.result(key, measure))
     rows = [row for method in chosen for row in _rows(name, protocol, method, results[method.name])]
     return rows + _gains(name, protocol, results), loaded.missing
 

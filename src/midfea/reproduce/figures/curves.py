@@ -1,10 +1,10 @@
 """Curves of accuracy on AR: Fig. 3 and Fig. 7.
 
-self_taught: beside self-taught learning (ST, Raina et al. 2007). ST learns a dictionary from unlabelled
-faces; the sparse codes of a labelled face over it are its features. As in the paper the faces are coded
-whole, so that there are as many features as bases, and without unlabelled faces the dictionary is
-random. Faces are reduced to 30x22 pixels, without mean and of unit length. Sparse codes lose what tells
-people apart: the sparser, the lower the accuracy.
+self_taught: beside self-taught learning (ST, Raina et al. 2007). Sparse codes of a labelled face over
+bases learned from unlabelled faces are its features (`midfea.baselines.self_taught`). As in the paper
+the faces are coded whole, so that there are as many features as bases, and without unlabelled faces the
+bases are random. Faces are reduced to 30x22 pixels, without mean and of unit length. Sparse codes lose
+what tells people apart: the sparser, the lower the accuracy.
 
 parameters: against those of the neuron-selectivity layer. One parameter at a time is changed, the others
 keep the layer's defaults; features and split stay the same. C of the SVM is chosen by validation (see
@@ -16,7 +16,6 @@ stands what it says, computed from its rows.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -26,25 +25,26 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import ScalarFormatter
 from numpy.typing import NDArray
-from sklearn.decomposition import MiniBatchDictionaryLearning, sparse_encode
-from sklearn.exceptions import ConvergenceWarning
 
+from midfea.baselines.raw_pixels import raw_pixels
+from midfea.baselines.self_taught import learn_bases, sparse_codes
 from midfea.estimators.neuron_selectivity import NeuronSelectivity
 from midfea.learning.folds import make_folds
 from midfea.learning.folds import split as split_at
 from midfea.learning.head import Features
+from midfea.parallel import n_threads
 from midfea.pictures.picture import to_grey
 from midfea.pictures.reading import read_image
 from midfea.pictures.resize import resize
 from midfea.progress import track
 from midfea.provenance import Row, write_rows
 from midfea.reproduce.evaluate import evaluate_classes
-from midfea.reproduce.features import first_split, raw_pixels
+from midfea.reproduce.features import first_split
 from midfea.reproduce.protocols import PROTOCOLS, Method
 from midfea.view.style import COLOURS, new_figure, save
 
 N_SEEDS = 3
-COUNTS = (0, 500, 2000, 8000)
+COUNTS = (0, 1000, 2000, 8000)
 BASES = (200, 600)
 SIZE = (30, 22)  # half of AR's height and width
 LEARNING_PENALTY = 0.05  # of codes that are not zero
@@ -54,7 +54,7 @@ NEURONS = (2, 4, 6, 10, 20, 50)
 NEURONS_OF_FACES = 3  # of each person
 LETTERS = {"alpha": "α", "beta": "β", "gamma": "γ", "lam": "λ"}
 MARKERS = ("o", "s", "^", "D")
-Faces = NDArray[Any]  # (n, pixels); float64, in float32 the lasso does not quite converge
+Faces = NDArray[np.float64]  # (n, pixels)
 
 
 class Task:
@@ -85,7 +85,7 @@ def self_taught(data: Path, output: Path, seed: int) -> list[Path]:
 
 
 def measure_self_taught(
-    data: Path, seed: int, counts: Sequence[int] = COUNTS, bases: Sequence[int] = BASES
+    data: Path, seed: int, counts: Sequence[int] = COUNTS, sizes: Sequence[int] = BASES
 ) -> list[Row]:
     """A row for each point: method, number of unlabelled faces (None: uses none), accuracy in %."""
     task = Task("ar-face", data, seed)
@@ -101,11 +101,12 @@ def measure_self_taught(
     ]
     labelled = small_faces(images)
     unlabelled = unlabelled_faces(data, max(counts), seed)
-    points = [(k, n) for k in bases for n in counts]
+    points = [(k, n) for k in sizes for n in counts]
     for k, n in track(points, "self-taught learning", len(points)):
-        dictionary = learn_dictionary(unlabelled[:n], k, labelled.shape[1], seed)
-        penalty = choose_penalty(labelled[train], people[train], dictionary, seed)
-        codes = sparse_codes(labelled, dictionary, penalty)
+        rng = np.random.RandomState(seed)
+        bases = learn_bases(unlabelled[:n], k, LEARNING_PENALTY, rng, n_threads=n_threads(None))
+        penalty = choose_penalty(labelled[train], people[train], bases, seed)
+        codes = face_codes(labelled, bases, penalty)
         for name, method in ((f"ST ({k})", plain), (f"ST-NS ({k})", layered)):
             row = {"method": name, "unlabelled": n, "accuracy": task.accuracy(method, codes)}
             rows.append({**row, "penalty": penalty})
@@ -139,42 +140,19 @@ def small_faces(images: Sequence[NDArray[Any]]) -> Faces:
     return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-6)
 
 
-def learn_dictionary(faces: Faces, n_bases: int, n_pixels: int, seed: int) -> Faces:
-    """Bases as rows of unit length, from one pass over the faces; random ones if there are none."""
-    if not len(faces):
-        bases = np.random.RandomState(seed).normal(size=(n_bases, n_pixels))
-        return np.asarray(bases / np.linalg.norm(bases, axis=1, keepdims=True))
-    model = MiniBatchDictionaryLearning(
-        n_bases,
-        alpha=LEARNING_PENALTY,
-        max_iter=1,
-        batch_size=128,
-        fit_algorithm="cd",
-        transform_max_iter=100,
-        random_state=seed,
-    )
-    with warnings.catch_warnings():  # codes need not be exact while the bases still change
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return np.asarray(model.fit(faces).components_)
-
-
-def choose_penalty(faces: Faces, people: NDArray[Any], dictionary: Faces, seed: int) -> float:
+def choose_penalty(faces: Faces, people: NDArray[Any], bases: Faces, seed: int) -> float:
     """The penalty with the best accuracy on a third of the faces, learned from the others."""
     split = split_at(make_folds(np.unique(people, return_inverse=True)[1], 3, seed), 0)
 
     def validation_accuracy(penalty: float) -> float:
-        codes = sparse_codes(faces, dictionary, penalty)
+        codes = face_codes(faces, bases, penalty)
         return evaluate_classes(codes, people, None, split, Method("ST"), seed)["accuracy"]
 
     return max(CODING_PENALTIES, key=validation_accuracy)
 
 
-def sparse_codes(faces: Faces, dictionary: Faces, penalty: float) -> Faces:
-    """The lasso's coefficients of each face over the bases."""
-    with warnings.catch_warnings():  # the last digits do not matter to the SVM
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        codes = sparse_encode(faces, dictionary, algorithm="lasso_cd", alpha=penalty, max_iter=300)
-    return np.asarray(codes, dtype=np.float32)
+def face_codes(faces: Faces, bases: Faces, penalty: float) -> Features:
+    return sparse_codes(faces, bases, penalty, n_threads(None)).astype(np.float32)
 
 
 def draw_self_taught(rows: Sequence[Row]) -> Figure:
