@@ -73,9 +73,7 @@ def choose_layer(
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("error", ConvergenceWarning)
-                validated = validate_C(
-                    features, y, penalties, folds, learn, class_weights=class_weights
-                )
+                validated = validate_C(features, y, penalties, folds, learn, class_weights=class_weights)
         except ConvergenceWarning:  # the codes have collapsed
             continue
         correct = (validated.scores.argmax(axis=1) == y) & np.isfinite(validated.scores[:, 0])
