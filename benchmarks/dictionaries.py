@@ -24,10 +24,10 @@ from common import make_parser
 from midfea.baselines.fddl import FDDL
 from midfea.baselines.lcksvd import LCKSVD
 from midfea.baselines.random_faces import RandomFaces
+from midfea.baselines.raw_pixels import raw_pixels
 from midfea.baselines.src import SRC
 from midfea.learning.folds import make_folds, splits
 from midfea.provenance import Row, about, make_row, write_rows
-from midfea.reproduce.features import raw_pixels
 from midfea.reproduce.protocols import PROTOCOLS
 
 N_FOLDS = 3
