@@ -1,6 +1,5 @@
 """What MidFea is compared with: the systems of the paper's tables, and hand-made features."""
 
-from midfea.baselines.dense_sift import dense_sift
 from midfea.baselines.fddl import FDDL
 from midfea.baselines.feature_svm import FEATURES, FeatureSVM
 from midfea.baselines.kspm import KSPM
@@ -32,5 +31,4 @@ __all__ = [
     "ScSPM",
     "SelfTaught",
     "SpatialPyramid",
-    "dense_sift",
 ]
