@@ -169,6 +169,27 @@ def test_curves_are_drawn(tmp_path):
     check_pictures(save(curves.draw_parameters(rows), tmp_path, "parameters"))
 
 
+def test_curves_say_what_their_means_and_deviations_say():
+    def row(method, unlabelled, accuracy):
+        return {"method": method, "unlabelled": unlabelled, "accuracy": accuracy}
+
+    rows = [row("MidFea", None, 97.0)]
+    for method, last in (("ST (200)", 70.0), ("ST (600)", 50.0), ("ST-NS (600)", 60.5)):
+        rows += [row(method, 0, 60.0 + change) for change in (-1, 1)]
+        rows += [row(method, 8000, last + change) for change in (-1, 1)]
+    rises, falls, stays = curves.what_self_taught_says(rows)
+    assert rises.startswith("ST (200) rises: 60.0 (1.0) with 0 unlabelled faces, 70.0 (1.0) with 8,000")
+    assert falls.startswith("ST (600) falls")
+    assert stays.startswith("ST-NS (600) stays")
+    rows = [{"task": "ar-face", "parameter": None, "value": None, "accuracy": 95.0}]
+    for value, accuracies in ((1, (90.0, 92.0)), (2, (80.0, 84.0))):
+        rows += [
+            {"task": "ar-face", "parameter": "beta", "value": value, "accuracy": accuracy}
+            for accuracy in accuracies
+        ]
+    assert curves.what_parameters_say(rows) == ["β 82.0 to 91.0 (without the layer 95.0)"]
+
+
 def test_a_failed_drawing_leaves_no_file(tmp_path, monkeypatch):
     figure = new_figure(3, 3)
     monkeypatch.setattr(figure, "savefig", lambda *a, **k: 1 / 0)

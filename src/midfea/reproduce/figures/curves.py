@@ -7,13 +7,16 @@ bases are random. Faces are reduced to 30x22 pixels, without mean and of unit le
 what tells people apart: the sparser, the lower the accuracy.
 
 parameters: against those of the neuron-selectivity layer. One parameter at a time is changed, the others
-keep the layer's defaults; features and split stay the same, and so does the SVM's C (see `evaluate`), so
-that a curve shows the layer and nothing else.
+keep the layer's defaults; features and split stay the same. C of the SVM is chosen by validation (see
+`evaluate`).
+
+Everything is learned with several seeds: points are means, bars standard deviations. Below each figure
+stands what it says, computed from its rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +43,7 @@ from midfea.reproduce.features import first_split
 from midfea.reproduce.protocols import PROTOCOLS, Method
 from midfea.view.style import COLOURS, new_figure, save
 
+N_SEEDS = 3
 COUNTS = (0, 1000, 2000, 8000)
 BASES = (200, 600)
 SIZE = (30, 22)  # half of AR's height and width
@@ -74,8 +78,9 @@ class Task:
 
 
 def self_taught(data: Path, output: Path, seed: int) -> list[Path]:
-    rows = measure_self_taught(data, seed)
-    write_rows(rows, output / "self_taught.json", [seed])
+    seeds = range(seed, seed + N_SEEDS)
+    rows = [row | {"seed": each} for each in seeds for row in measure_self_taught(data, each)]
+    write_rows(rows, output / "self_taught.json", seeds)
     return [*save(draw_self_taught(rows), output, "self_taught"), output / "self_taught.json"]
 
 
@@ -160,24 +165,59 @@ def draw_self_taught(rows: Sequence[Row]) -> Figure:
     for colour, method in zip(COLOURS * 2, methods, strict=False):
         points = [row for row in rows if row["method"] == method]
         if points[0]["unlabelled"] is None:
-            level = points[0]["accuracy"]
+            level, _ = accuracy_of(points)
             axes.axhline(level, color=colour, linestyle="--", label=f"{method}: {level:.1f}")
         else:
-            x = [places[row["unlabelled"]] for row in points]
-            y = [row["accuracy"] for row in points]
-            axes.plot(x, y, color=colour, marker="s" if "NS" in method else "o", label=method)
+            marker = "s" if "NS" in method else "o"
+            _draw_means(axes, points, "unlabelled", places, color=colour, marker=marker, label=method)
     axes.set_xticks(list(places.values()), [f"{count:,}" for count in counts])
     axes.set(xlabel="unlabelled faces (0: a random dictionary)", ylabel="accuracy on AR faces (%)")
     axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
+    figure.supxlabel("\n".join(what_self_taught_says(rows)), fontsize=9)
     return figure
+
+
+def what_self_taught_says(rows: Sequence[Row]) -> list[str]:
+    """For each method with unlabelled faces: does the most of them help it, as in the paper?"""
+    sentences = []
+    for method in dict.fromkeys(row["method"] for row in rows if row["unlabelled"] is not None):
+        own = [row for row in rows if row["method"] == method]
+        counts = sorted({row["unlabelled"] for row in own})
+        (first, a), (last, b) = (
+            accuracy_of([row for row in own if row["unlabelled"] == count])
+            for count in (counts[0], counts[-1])
+        )
+        change = "rises" if last > first + a + b else "falls" if last < first - a - b else "stays"
+        sentences.append(
+            f"{method} {change}: {first:.1f} ({a:.1f}) with {counts[0]:,} unlabelled faces, "
+            f"{last:.1f} ({b:.1f}) with {counts[-1]:,}; the paper's rises"
+        )
+    return sentences
+
+
+def accuracy_of(rows: Sequence[Row]) -> tuple[float, float]:
+    """Mean and standard deviation over the seeds."""
+    values = [row["accuracy"] for row in rows]
+    return float(np.mean(values)), float(np.std(values))
+
+
+def _draw_means(
+    axes: Axes, rows: Sequence[Row], key: str, places: Mapping[Any, float], **style: Any
+) -> None:
+    """A line through the means over the seeds, with bars, at the place of each value of `key`."""
+    values = sorted({row[key] for row in rows})
+    points = [accuracy_of([row for row in rows if row[key] == value]) for value in values]
+    means, deviations = zip(*points, strict=True)
+    axes.errorbar([places[value] for value in values], means, deviations, capsize=2, **style)
 
 
 # -- parameters of the layer -------------------------------------------------------------------------
 
 
 def parameters(data: Path, output: Path, seed: int) -> list[Path]:
-    rows = measure_parameters(data, seed)
-    write_rows(rows, output / "parameters.json", [seed])
+    seeds = range(seed, seed + N_SEEDS)
+    rows = [row | {"seed": each} for each in seeds for row in measure_parameters(data, each)]
+    write_rows(rows, output / "parameters.json", seeds)
     return [*save(draw_parameters(rows), output, "parameters"), output / "parameters.json"]
 
 
@@ -211,15 +251,17 @@ def draw_parameters(rows: Sequence[Row]) -> Figure:
     """(a) faces against the four factors, twice; (b) gender against the number of neurons."""
     figure = new_figure(13, 3.8)
     whole, close, right = figure.subplots(1, 3)
-    levels = {row["task"]: row["accuracy"] for row in rows if row["parameter"] is None}
+    levels = levels_without(rows)
     for axes in (whole, close):
         _draw_factors(axes, [row for row in rows if row["parameter"] in LETTERS])
     whole.set(title="(a) face recognition", ylim=(0, 101))
     limits = levels["ar-face"] - 4, min(levels["ar-face"] + 2, 100)
     close.set(title="(a) face recognition, close up", ylim=limits)
     points = [row for row in rows if row["parameter"] == "n_neurons"]
-    x, y = [row["value"] for row in points], [row["accuracy"] for row in points]
-    right.plot(x, y, color=COLOURS[0], marker="o", label="with the NS layer")
+    x, y = sorted({row["value"] for row in points}), [row["accuracy"] for row in points]
+    places = {value: value for value in x}
+    style = {"color": COLOURS[0], "marker": "o", "label": "with the NS layer"}
+    _draw_means(right, points, "value", places, **style)
     right.set_xscale("log")
     right.set_xticks(x)
     right.minorticks_off()
@@ -230,7 +272,28 @@ def draw_parameters(rows: Sequence[Row]) -> Figure:
         axes.axhline(levels[task], color=COLOURS[-1], linestyle="--", label="without the layer")
     for axes in (whole, right):
         axes.legend(frameon=False, loc="lower left")
+    *factors, neurons = what_parameters_say(rows)
+    figure.supxlabel("; ".join(factors) + f"\n{neurons}", fontsize=9)
     return figure
+
+
+def levels_without(rows: Sequence[Row]) -> dict[str, float]:
+    """Mean accuracy without the layer, of each task."""
+    plain = [row for row in rows if row["parameter"] is None]
+    tasks = dict.fromkeys(row["task"] for row in plain)
+    return {task: accuracy_of([row for row in plain if row["task"] == task])[0] for task in tasks}
+
+
+def what_parameters_say(rows: Sequence[Row]) -> list[str]:
+    """For each parameter: the lowest and highest mean, beside the accuracy without the layer."""
+    levels, sentences = levels_without(rows), []
+    for name in dict.fromkeys(row["parameter"] for row in rows if row["parameter"] is not None):
+        own = [row for row in rows if row["parameter"] == name]
+        values = sorted({row["value"] for row in own})
+        means = [accuracy_of([row for row in own if row["value"] == value])[0] for value in values]
+        label, level = LETTERS.get(name, "number of neurons"), levels[own[0]["task"]]
+        sentences.append(f"{label} {min(means):.1f} to {max(means):.1f} (without the layer {level:.1f})")
+    return sentences
 
 
 def _draw_factors(axes: Axes, rows: Sequence[Row]) -> None:
@@ -238,8 +301,10 @@ def _draw_factors(axes: Axes, rows: Sequence[Row]) -> None:
     factors = sorted({row["times default"] for row in rows})
     for (name, letter), colour, marker in zip(LETTERS.items(), COLOURS, MARKERS, strict=False):
         points = [row for row in rows if row["parameter"] == name]
-        x = [factors.index(row["times default"]) for row in points]
-        label = letter + "".join(f" (1 = {p['value']:g})" for p in points if p["times default"] == 1)
-        axes.plot(x, [p["accuracy"] for p in points], color=colour, marker=marker, label=label)
+        places = {factor: place for place, factor in enumerate(factors)}
+        usual = sorted({row["value"] for row in points if row["times default"] == 1})
+        style = {"color": colour, "marker": marker}
+        style["label"] = letter + "".join(f" (1 = {value:g})" for value in usual)
+        _draw_means(axes, points, "times default", places, **style)
     axes.set_xticks(range(len(factors)), [f"{factor:g}" for factor in factors])
     axes.set(xlabel="times its default, the others at theirs", ylabel="accuracy on AR faces (%)")
