@@ -24,8 +24,8 @@ from sklearn.svm import LinearSVC
 
 from common import class_folder, make_parser, some_of_each
 from midfea import MidFea
-from midfea.baselines import FeatureSVM
 from midfea.baselines.nbnn import NBNN
+from midfea.baselines.registry import SYSTEMS
 from midfea.baselines.svm_knn import SVMKNN
 from midfea.baselines.svm_raw import SVMRaw
 from midfea.datasets import load_folder
@@ -114,7 +114,7 @@ def by_validation(seed: int) -> GridSearchCV:
 
 METHODS: dict[str, tuple[str, Callable[[int], Any]]] = {  # what each takes, and how it is made
     "raw pixels, SVM": ("images", lambda seed: SVMRaw(random_state=seed)),
-    "SIFT pyramid, SVM": ("images", lambda seed: FeatureSVM("sift", random_state=seed)),
+    "SIFT pyramid, SVM": ("images", lambda seed: SYSTEMS["sift"].make(seed, None)),
     "NBNN": ("images", lambda seed: NBNN()),
     "NBNN, weight of places by validation": ("images", by_validation),
     "NBNN, patches of 16, 24, 32 pixels": ("images", lambda seed: NBNN(patch_sizes=(16, 24, 32))),

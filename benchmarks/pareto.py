@@ -33,6 +33,7 @@ import torch
 from common import SETS, make_parser, some_of_each
 from midfea import MidFeaClassifier
 from midfea.baselines import FEATURES, FeatureSVM
+from midfea.baselines.registry import SYSTEMS
 from midfea.bench.methods import Classifier
 from midfea.bench.peers import check_kymatio
 from midfea.learning.network.settings import NetworkSettings
@@ -52,7 +53,7 @@ from scattering import scattering
 Make = Callable[[int, int, str, int], Any]
 Row = dict[str, Any]
 NEURONS = {"neurons_per_class": 10}
-NEEDS = {"sift": "cv2", "lbp": "skimage", "scattering": "kymatio"}
+NEEDS = {"lbp": "skimage", "scattering": "kymatio"}
 LBP_CELLS, LBP_SIDE = 6, 96  # cells in a row, pixels
 
 
@@ -148,6 +149,7 @@ ABLATION: dict[str, Make] = {
 
 def all_methods(kymatio: str | None, device: str) -> dict[str, Make]:
     methods = {name: baseline(name) for name in FEATURES}
+    methods["sift"] = lambda seed, n_jobs, engine, n_classes: SYSTEMS["sift"].make(seed, n_jobs)
     methods |= {"lbp": baseline(lbp), "scattering": baseline(scattering(kymatio or ""))}
     for preset in ("paper", "fast"):
         methods |= {preset: ours(preset), f"{preset}, with neurons": ours(preset, **NEURONS)}

@@ -19,6 +19,7 @@ from midfea.baselines.coders import (
 )
 from midfea.baselines.dictionary import learn_dictionary, update_atoms
 from midfea.baselines.kspm import KSPM, fit_intersection_svm, intersection_kernel
+from midfea.baselines.limits import Deadline
 from midfea.baselines.llc import LLC
 from midfea.baselines.pyramid import SpatialPyramid
 from midfea.baselines.scspm import ScSPM
@@ -30,7 +31,7 @@ CLASSIFIERS = [
     KSPM(n_words=30, n_samples=3000, n_jobs=1, random_state=0),
     LLC(n_words=40, n_samples=3000, n_jobs=1, random_state=0),
     LLC(n_words=40, patch_sizes=(16,), step=6, n_components=300, n_samples=3000, random_state=0),
-    ScSPM(n_words=40, n_candidates=20, n_samples=1000, max_iter=5, n_jobs=1, random_state=0),
+    ScSPM(n_words=40, n_candidates=20, n_samples=1000, n_rounds=5, n_jobs=1, random_state=0),
 ]
 ids = ["KSPM", "LLC", "LLC projected", "ScSPM"]
 
@@ -205,7 +206,7 @@ def test_intersection_kernel(histograms):
 def test_intersection_svm_meets_the_conditions_of_its_dual(histograms):
     """0 <= a <= C for each machine; outside the margin a is 0, inside it C."""
     y = np.arange(40) % 3
-    svm = fit_intersection_svm(histograms, y, (5.0,), make_folds(y, 3, 0), threads=1)
+    svm = fit_intersection_svm(histograms, y, (5.0,), make_folds(y, 3, 0), 1, Deadline(None, "SVM"))
     signs = np.where(y[:, None] == np.arange(3), 1, -1)
     margins = signs * svm.scores(histograms)
     a = np.zeros((40, 3))
@@ -290,9 +291,9 @@ def test_errors_say_what_to_do(data):
         LLC(patch_sizes=(2,)).fit(data.images, data.target)
     with pytest.raises(ValueError, match="'penalty' parameter"):
         ScSPM(penalty=0.0).fit(data.images, data.target)
-    with pytest.raises(ValueError, match="two classes or more, got one class"):
+    with pytest.raises(ValueError, match="two classes or more are needed"):
         KSPM().fit(data.images, np.zeros(len(data.images)))
-    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+    with pytest.raises(ValueError, match="give one label for each image"):
         KSPM().fit(data.images, data.target[:-1])
     with pytest.raises(ImageError, match="no such file"):
         KSPM().fit(["missing.png"], [0])

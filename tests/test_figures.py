@@ -12,7 +12,7 @@ from PIL import Image
 from sklearn.utils import Bunch
 
 from midfea import MidFea, stages
-from midfea.baselines.svm_raw import raw_pixels
+from midfea.baselines.raw_pixels import raw_pixels
 from midfea.datasets import load_surfaces
 from midfea.reproduce import figures
 from midfea.reproduce.protocols import PROTOCOLS

@@ -14,6 +14,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from midfea import NeuronSelectivity
 from midfea.baselines import FeatureSVM
+from midfea.baselines.raw_pixels import RawPixels
 from midfea.baselines.self_taught import SelfTaught, learn_bases, sparse_codes
 from midfea.baselines.svm_raw import SVMRaw
 from midfea.datasets import load_surfaces
@@ -115,7 +116,7 @@ def test_scikit_learn_checks(estimator, check):
 
 def test_raw_pixels_keep_the_image():
     images = np.random.RandomState(0).randint(256, size=(4, 6, 5)).astype(np.uint8)
-    model = SVMRaw(shape=None, C=1.0).fit(images, [0, 1, 0, 1])
+    model = RawPixels(shape=None).fit(images)
     np.testing.assert_allclose(model.transform(images).reshape(4, 6, 5), images / 255, rtol=1e-6)
     assert model.get_feature_names_out().shape == (30,)
 
@@ -128,9 +129,9 @@ def test_svm_raw_is_the_baseline_of_every_comparison():
     np.testing.assert_array_equal(stored.predict(DRAWN.images), own.predict(DRAWN.images))
 
 
-def test_svm_raw_below_neuron_selectivity():
+def test_raw_pixels_below_neuron_selectivity():
     layer = NeuronSelectivity(random_state=0)
-    layered = make_pipeline(SVMRaw(None), StandardScaler(), layer, LinearSVC(random_state=0))
+    layered = make_pipeline(RawPixels(None), StandardScaler(), layer, LinearSVC(random_state=0))
     images = X.reshape(-1, 8, 8)
     layered.fit(images, Y)
     assert layered[:-1].transform(images).shape == (150, 10)

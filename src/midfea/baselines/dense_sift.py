@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -79,6 +80,18 @@ def dense_sift(
     _normalise(descriptors, np.float32(threshold))
     starts = np.stack(np.meshgrid(rows, columns, indexing="ij"), axis=-1).reshape(-1, 2)
     return descriptors, (starts + patch_size / 2).astype(np.float32)
+
+
+def sift_at_sizes(
+    image: Grey, step: int, patch_sizes: Sequence[int], threshold: float = 1.0
+) -> tuple[Floats, Floats]:
+    """`dense_sift` with patches of several sizes; one that does not fit into the image is left out."""
+    sizes = [size for size in patch_sizes if size <= min(image.shape)]
+    parts = [
+        dense_sift(image, step, size, threshold)
+        for size in sizes or [min(patch_sizes)]  # which then says that it is too large
+    ]
+    return np.concatenate([each for each, _ in parts]), np.concatenate([each for _, each in parts])
 
 
 def grid(length: int, step: int, patch_size: int) -> NDArray[np.int64]:

@@ -1,4 +1,4 @@
-"""Classifiers of images by a feature that is not learned, or hardly, and a linear SVM."""
+"""Classifiers of images by a feature that is not learned and a linear SVM."""
 
 from __future__ import annotations
 
@@ -13,22 +13,18 @@ from sklearn.utils.validation import check_is_fitted
 
 from midfea.baselines.labels import class_numbers
 from midfea.baselines.linear_svm import fit_svm
-from midfea.baselines.local_features import grey_images, hog_maps, sample_descriptors, sift_maps
-from midfea.baselines.svm_raw import pixel_vector
+from midfea.baselines.local_features import grey_images, hog_maps
+from midfea.baselines.raw_pixels import pixel_vector
 from midfea.learning.head import Features
-from midfea.learning.kmeans import kmeans
 from midfea.parallel import in_parallel, linear_algebra_threads, n_threads
 from midfea.pictures.resize import Grey, resize
-from midfea.stages import llc_codes, pool_cells, unit_length
+from midfea.stages import unit_length
 
 Extract = Callable[[Grey], Features]  # an image to its feature vector
 LearnFeature = Callable[[Sequence[Grey], int], Extract]  # from training images and a seed
 
 PIXELS_SIDE = 32  # pixels
 HOG_SIDE = 96  # pixels: 11x11 blocks of 2x2 cells
-SIFT_STEP = 6  # pixels
-N_WORDS = 1000
-N_SAMPLES = 50_000  # descriptors from which words are learned
 
 
 @dataclass(eq=False, repr=False)
@@ -37,8 +33,8 @@ class FeatureSVM(ClassifierMixin, BaseEstimator):
 
     Parameters
     ----------
-    feature : "pixels", "hog" or "sift" (see `FEATURES`), or a function from training images and a
-        seed to a function from an image to its vector
+    feature : "pixels" or "hog" (see `FEATURES`), or a function from training images and a seed to a
+        function from an image to its vector
     n_jobs : int, default=None, threads; None means all cores
     random_state : int, default=0
 
@@ -87,17 +83,4 @@ def _hog(images: Sequence[Grey], seed: int) -> Extract:
     return lambda image: unit_length(hog_maps(resize(image, (HOG_SIDE, HOG_SIDE))).ravel())
 
 
-def _sift(images: Sequence[Grey], seed: int) -> Extract:
-    """Dense SIFT, LLC codes, maxima in the cells of the 1-2-4 pyramid."""
-    rng = np.random.RandomState(seed)
-    points = sample_descriptors(images, lambda image: sift_maps(image, SIFT_STEP), N_SAMPLES, rng)
-    words = kmeans(points, min(N_WORDS, len(points)), random_state=rng, what="SIFT words")
-
-    def extract(image: Grey) -> Features:
-        codes, weights = llc_codes(sift_maps(image, SIFT_STEP), words, min(5, len(words)))
-        return unit_length(pool_cells(codes, len(words), weights=weights))
-
-    return extract
-
-
-FEATURES: dict[str, LearnFeature] = {"pixels": _pixels, "hog": _hog, "sift": _sift}
+FEATURES: dict[str, LearnFeature] = {"pixels": _pixels, "hog": _hog}

@@ -11,7 +11,7 @@ from numba import njit
 from numpy.typing import NDArray
 from sklearn.svm import SVC
 
-from midfea.baselines.limits import check_memory
+from midfea.baselines.limits import Deadline, check_memory
 from midfea.baselines.linear_svm import N_FOLDS
 from midfea.baselines.pyramid import Encoding
 from midfea.baselines.pyramid_classifier import PyramidClassifier
@@ -19,7 +19,7 @@ from midfea.estimators.documented import documented
 from midfea.learning.folds import Indices, make_folds, splits
 from midfea.learning.head import Features, count_correct, two_columns
 from midfea.learning.svm import class_signs
-from midfea.parallel import in_parallel
+from midfea.parallel import in_parallel, n_threads
 from midfea.progress import track
 
 BLOCK = 16  # samples compared at once: they stay in the cache
@@ -55,10 +55,14 @@ class KSPM(PyramidClassifier):
 
     encoding: ClassVar[Encoding] = "hard"
 
-    def _fit_svm(self, features: Features, y: Indices, seed: int, groups: Any) -> IntersectionSvm:
+    def _fit_svm(
+        self, features: Features, y: Indices, seed: int, groups: Any, deadline: Deadline
+    ) -> IntersectionSvm:
         check_memory(12 * len(features) ** 2, self.memory_limit, "the kernel")  # as float32 and float64
         folds = make_folds(y, N_FOLDS, seed, groups)
-        return fit_intersection_svm(features, y, self._candidates, folds, self.n_threads)
+        return fit_intersection_svm(
+            features, y, self._candidates, folds, n_threads(self.n_jobs), deadline
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,18 +75,18 @@ class IntersectionSvm:
     coef : (n, n_classes), what each counts for each class; one column for two classes, for the second
     intercept : (n_classes,) or (1,)
     C : penalty of errors
-    n_threads : for the kernel
+    threads : for the kernel
     """
 
     samples: Features
     coef: NDArray[np.float32]
     intercept: NDArray[np.float32]
     C: float
-    n_threads: int
+    threads: int
 
     def scores(self, features: Features) -> NDArray[np.float32]:
         """Decision values (n, n_classes)."""
-        kernel = intersection_kernel(features, self.samples, self.n_threads)
+        kernel = intersection_kernel(features, self.samples, self.threads)
         return two_columns(kernel @ self.coef + self.intercept)
 
     def predict(self, features: Features) -> Indices:
@@ -91,30 +95,37 @@ class IntersectionSvm:
 
 
 def fit_intersection_svm(
-    features: Features, y: Indices, candidates: Sequence[float], folds: Indices, threads: int
+    features: Features,
+    y: Indices,
+    candidates: Sequence[float],
+    folds: Indices,
+    threads: int,
+    deadline: Deadline,
 ) -> IntersectionSvm:
     """One SVM for each class against the rest; the C with the most correct in validation."""
     kernel = intersection_kernel(features, features, threads)
     C = candidates[0]
     if len(candidates) > 1:
-        n_correct = [_count_held_out(kernel, y, each, folds, threads) for each in candidates]
+        n_correct = [_count_held_out(kernel, y, each, folds, threads, deadline) for each in candidates]
         C = candidates[int(np.argmax(n_correct))]
-    coef, intercept = _one_vs_rest(kernel, y, C, threads)
+    coef, intercept = _one_vs_rest(kernel, y, C, threads, deadline)
     used = np.flatnonzero(coef.any(axis=1))
     return IntersectionSvm(features[used], coef[used], intercept, C, threads)
 
 
-def _count_held_out(kernel: Features, y: Indices, C: float, folds: Indices, threads: int) -> float:
+def _count_held_out(
+    kernel: Features, y: Indices, C: float, folds: Indices, threads: int, deadline: Deadline
+) -> float:
     """Correct predictions for samples of the folds, by SVMs trained without theirs."""
     scores = np.full((len(y), int(y.max()) + 1), np.nan, dtype=np.float32)
     for train, test in splits(folds):
-        coef, intercept = _one_vs_rest(kernel[np.ix_(train, train)], y[train], C, threads)
+        coef, intercept = _one_vs_rest(kernel[np.ix_(train, train)], y[train], C, threads, deadline)
         scores[test] = two_columns(kernel[np.ix_(test, train)] @ coef + intercept)
     return count_correct(scores, y)
 
 
 def _one_vs_rest(
-    kernel: Features, y: Indices, C: float, threads: int
+    kernel: Features, y: Indices, C: float, threads: int, deadline: Deadline
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """Coefficients (n, n_classes) and intercepts of machines on a kernel (n, n)."""
     signs = class_signs(y)
@@ -123,6 +134,7 @@ def _one_vs_rest(
     intercept = np.zeros(signs.shape[1], dtype=np.float32)
 
     def machine(k: int) -> SVC:
+        deadline.check()
         return SVC(C=C, kernel="precomputed").fit(exact, signs[:, k])
 
     work = in_parallel(machine, range(len(intercept)), threads)

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from midfea.baselines.dense_sift import dense_sift
+from midfea.baselines.dense_sift import sift_at_sizes
 from midfea.baselines.labels import class_numbers
 from midfea.baselines.limits import Deadline, check_memory
 from midfea.baselines.local_features import grey_images
@@ -153,11 +153,7 @@ class NBNN(ClassifierMixin, BaseEstimator):
 
     def _describe(self, image: Grey) -> Bytes:
         """Descriptors and their places as bytes."""
-        sizes = [size for size in self.patch_sizes if size <= min(image.shape)] or [
-            min(self.patch_sizes)
-        ]
-        parts = [dense_sift(image, self.step, size) for size in sizes]
-        descriptors, places = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+        descriptors, places = sift_at_sizes(image, self.step, self.patch_sizes)
         places *= np.float32(self.position_weight) / np.array(image.shape, dtype=np.float32)
         return np.rint(np.hstack([descriptors, places]) / self._byte_step()).astype(np.uint8)
 

@@ -22,7 +22,7 @@ from midfea.baselines.coders import (
     SparseCodes,
     finest_cells,
 )
-from midfea.baselines.dense_sift import N_VALUES, dense_sift
+from midfea.baselines.dense_sift import N_VALUES, sift_at_sizes
 from midfea.baselines.dictionary import learn_dictionary
 from midfea.baselines.limits import Deadline, check_memory
 from midfea.baselines.local_features import grey_images, sample_descriptors
@@ -31,7 +31,7 @@ from midfea.engines import Projection
 from midfea.engines.cpu.search import WordIndex
 from midfea.estimators.documented import documented
 from midfea.learning.kmeans import kmeans
-from midfea.parallel import in_parallel, linear_algebra_threads
+from midfea.parallel import in_parallel, linear_algebra_threads, n_threads
 from midfea.pictures.resize import Grey
 from midfea.progress import track
 from midfea.stages import projection_matrix
@@ -52,7 +52,7 @@ class SpatialPyramid(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PyramidB
         KSPM. "llc" takes the maxima of locality-constrained linear codes, "sparse" those of the absolute
         lasso codes of ScSPM; both at unit length, for a linear SVM.
     threshold : of contrast, see `midfea.baselines.dense_sift.dense_sift`.
-    max_iter : most rounds of learning the words.
+    n_rounds : most rounds of learning the words.
     n_neighbors : words of a descriptor ("llc").
     beta : regularization of the weights, relative to the trace of their system of equations ("llc").
     penalty : of the absolute values of a code ("sparse").
@@ -66,8 +66,8 @@ class SpatialPyramid(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PyramidB
     coder_ : `midfea.baselines.coders.Coder`
     projection_ : `midfea.engines.Projection`, or None for histograms that are not projected: they keep
         the sum 1
-    objective_ : float64 array, only for "sparse": the mean of |x - B a|^2 / 2 + penalty |a|_1 in each
-        round of learning the dictionary
+    objective_ : float64 array, the mean of |x - B a|^2 / 2 + penalty |a|_1 in each round of learning the
+        dictionary; None for words by k-means
 
     References
     ----------
@@ -85,7 +85,7 @@ class SpatialPyramid(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PyramidB
 
     encoding: Encoding = "llc"
     threshold: float = 1.0
-    max_iter: int = 50
+    n_rounds: int = 50
     n_neighbors: int = 5
     beta: float = 1e-4
     penalty: float = 0.15
@@ -95,7 +95,7 @@ class SpatialPyramid(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PyramidB
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = PyramidBase._parameter_constraints | {
         "encoding": [StrOptions({"hard", "llc", "sparse"})],
         "threshold": [POSITIVE],
-        "max_iter": [COUNT],
+        "n_rounds": [COUNT],
         "n_neighbors": [COUNT],
         "beta": [Interval(Real, 0, None, closed="left")],
         "penalty": [POSITIVE],
@@ -149,7 +149,7 @@ class SpatialPyramid(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PyramidB
         """`transform` of grey images, white at 255, that are already reduced."""
         check_memory(BYTES * len(greys) * self._n_features_out, self.memory_limit, "features")
         features = np.empty((len(greys), self._n_features_out), dtype=np.float32)
-        work = in_parallel(lambda i: self._feature(greys[i]), range(len(greys)), self.n_threads)
+        work = in_parallel(lambda i: self._feature(greys[i]), range(len(greys)), n_threads(self.n_jobs))
         for i, feature in enumerate(track(work, "features", len(greys))):
             deadline.check()
             features[i] = feature
@@ -157,12 +157,7 @@ class SpatialPyramid(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PyramidB
 
     def describe(self, grey: Grey) -> tuple[Floats, Floats]:
         """SIFT descriptors (n, 128) of a grey image at all patch sizes, and their places (n, 2)."""
-        sizes = [size for size in self.patch_sizes if size <= min(grey.shape)]
-        parts = [
-            dense_sift(grey, self.step, size, self.threshold)
-            for size in sizes or [min(self.patch_sizes)]  # which then says that it is too large
-        ]
-        return np.concatenate([each for each, _ in parts]), np.concatenate([each for _, each in parts])
+        return sift_at_sizes(grey, self.step, self.patch_sizes, self.threshold)
 
     def _feature(self, grey: Grey) -> Floats:
         descriptors, places = self.describe(grey)
@@ -170,13 +165,13 @@ class SpatialPyramid(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PyramidB
         return pooled if self.projection_ is None else self.projection_.apply(pooled[None])[0]
 
     def _learn_coder(self, samples: Floats, rng: np.random.RandomState, deadline: Deadline) -> Coder:
-        threads = self.n_threads
+        threads, self.objective_ = n_threads(self.n_jobs), None
         if self.encoding == "sparse":
             atoms, self.objective_ = learn_dictionary(
                 samples,
                 self.n_words,
                 self.penalty,
-                max_iter=self.max_iter,
+                max_iter=self.n_rounds,
                 random_state=rng,
                 n_threads=threads,
                 deadline=deadline,
@@ -193,7 +188,7 @@ class SpatialPyramid(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PyramidB
             words = kmeans(
                 samples,
                 self.n_words,
-                max_iter=self.max_iter,
+                max_iter=self.n_rounds,
                 random_state=rng,
                 what="words",
                 nearest=nearest,

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
-import joblib
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval
@@ -71,8 +70,3 @@ class PyramidBase(BaseEstimator):
         sizes = self.patch_sizes
         if not sizes or not all(isinstance(size, Integral) and size >= N_BINS for size in sizes):
             raise ValueError(f"patch_sizes must be whole numbers, {N_BINS} or more, got {sizes!r}")
-
-    @property
-    def n_threads(self) -> int:
-        """All cores unless `n_jobs` says otherwise; inside a joblib worker, that worker's share."""
-        return int(joblib.effective_n_jobs(-1 if self.n_jobs is None else self.n_jobs))

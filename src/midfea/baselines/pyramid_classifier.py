@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import StrOptions
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
+from midfea.baselines.labels import class_numbers
 from midfea.baselines.limits import Deadline
 from midfea.baselines.linear_svm import fit_svm
 from midfea.baselines.local_features import grey_images
@@ -21,6 +21,7 @@ from midfea.baselines.pyramid_base import POSITIVE, PyramidBase
 from midfea.learning.folds import Indices
 from midfea.learning.head import C_CANDIDATES, Features
 from midfea.parallel import linear_algebra_threads
+from midfea.pictures.images import Images
 
 
 class Svm(Protocol):
@@ -64,37 +65,34 @@ class PyramidClassifier(ClassifierMixin, PyramidBase):
         """
         self.check_parameters()
         deadline = Deadline(self.time_limit, type(self).__name__)
-        greys = grey_images(images, self.max_side)
-        y = column_or_1d(y, warn=True)
-        check_consistent_length(greys, y, groups)
-        check_classification_targets(y)
-        self.classes_, numbers = np.unique(y, return_inverse=True)
-        if len(self.classes_) < 2:
-            raise ValueError(f"a classifier needs two classes or more, got one class: {y[0]!r}")
-        rng = check_random_state(self.random_state)
+        images = Images(images)
+        check_consistent_length(images, groups)
+        self.classes_, numbers = class_numbers(y, images)
+        greys, rng = grey_images(images, self.max_side), check_random_state(self.random_state)
         self.pyramid_ = self._pyramid(rng.randint(2**31 - 1)).learn(greys, deadline)
         features = self.pyramid_.features(greys, deadline)
         with linear_algebra_threads(1):  # the same SVM for any number of threads
-            self.svm_ = self._fit_svm(features, numbers, rng.randint(2**31 - 1), groups)
+            self.svm_ = self._fit_svm(features, numbers, rng.randint(2**31 - 1), groups, deadline)
         deadline.check()
         return self
 
     def predict(self, images: Any) -> NDArray[Any]:
         """The label of each image."""
         check_is_fitted(self, "svm_")
-        features = self.pyramid_.transform(images)
+        deadline = Deadline(self.time_limit, type(self).__name__)
+        features = self.pyramid_.features(grey_images(images, self.max_side), deadline)
         with linear_algebra_threads(1):
             return np.asarray(self.classes_[self.svm_.predict(features)])
 
     def _pyramid(self, seed: int) -> SpatialPyramid:
         """Not fitted yet."""
-        shared = {field.name for field in fields(self)} & {
-            field.name for field in fields(SpatialPyramid)
-        }
-        values = {name: getattr(self, name) for name in shared} | {"random_state": seed}
-        return SpatialPyramid(encoding=self.encoding, **values)
+        names = {field.name for field in fields(SpatialPyramid)}
+        values = {field.name: getattr(self, field.name) for field in fields(self) if field.name in names}
+        return SpatialPyramid(encoding=self.encoding, **values | {"random_state": seed})
 
-    def _fit_svm(self, features: Features, y: Indices, seed: int, groups: Any) -> Svm:
+    def _fit_svm(
+        self, features: Features, y: Indices, seed: int, groups: Any, deadline: Deadline
+    ) -> Svm:
         """The linear SVM of every comparison."""
         return fit_svm(features, y, seed, groups, self._candidates)
 

@@ -24,7 +24,7 @@ class ScSPM(PyramidClassifier):
     penalty : of the absolute values of a code.
     n_candidates : the code of a descriptor of an image may use only so many atoms, those that correlate
         most with it; None means all. The dictionary is always learned with all.
-    max_iter : most rounds of learning the dictionary.
+    n_rounds : most rounds of learning the dictionary.
 
     References
     ----------
@@ -37,7 +37,7 @@ class ScSPM(PyramidClassifier):
     >>> from midfea.baselines.scspm import ScSPM
     >>> from midfea.datasets import load_surfaces
     >>> data = load_surfaces(n_per_class=4, size=48, random_state=0)
-    >>> model = ScSPM(n_words=30, max_iter=3, random_state=0).fit(data.images, data.target)
+    >>> model = ScSPM(n_words=30, n_rounds=3, random_state=0).fit(data.images, data.target)
     >>> model.predict(data.images[:2]).shape
     (2,)
     """
@@ -47,7 +47,7 @@ class ScSPM(PyramidClassifier):
     step: int = 6
     patch_sizes: tuple[int, ...] = (16,)
     n_candidates: int | None = 200
-    max_iter: int = 50
+    n_rounds: int = 50
     n_samples: int = 200_000
 
     encoding: ClassVar[Encoding] = "sparse"

@@ -151,7 +151,7 @@ class SelfTaught(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMi
         Parameters
         ----------
         X : array (n, p)
-            Such as `svm_raw.raw_pixels` of aligned images; without their mean and at length 1 if the
+            Such as `raw_pixels.RawPixels` of aligned images; without their mean and at length 1 if the
             light does not matter.
         y : array (n,)
         groups : array (n,) or None

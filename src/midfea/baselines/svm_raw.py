@@ -2,43 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import (
-    BaseEstimator,
-    ClassifierMixin,
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-)
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from midfea.baselines.labels import class_numbers
 from midfea.baselines.linear_svm import fit_svm
-from midfea.baselines.local_features import grey_images
-from midfea.learning.head import C_CANDIDATES, Features
+from midfea.baselines.raw_pixels import RawPixels
+from midfea.learning.head import C_CANDIDATES
 from midfea.parallel import linear_algebra_threads
-from midfea.pictures.resize import Grey, resize
-
-
-def pixel_vector(image: Grey, shape: tuple[int, int] | None) -> Features:
-    """Pixels over 255 as a vector, the image reduced to one shape (height, width) if one is given."""
-    pixels = image if shape is None else resize(image, shape)
-    return pixels.ravel().astype(np.float32) / np.float32(255)
-
-
-def raw_pixels(images: Sequence[Any], shape: tuple[int, int] | None) -> Features:
-    """The vectors of grey images, one row for each: (n, height * width)."""
-    return np.stack([pixel_vector(np.asarray(image), shape) for image in images])
 
 
 @dataclass(eq=False, repr=False)
-class SVMRaw(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, BaseEstimator):
+class SVMRaw(ClassifierMixin, BaseEstimator):
     """A linear SVM on grey pixels.
 
     Parameters
@@ -55,15 +37,16 @@ class SVMRaw(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin,
     ----------
     classes_ : array (n_classes,)
         The labels, sorted.
+    pixels_ : RawPixels
+    svm_ : midfea.baselines.linear_svm.StandardisedSvm
 
     Examples
     --------
     >>> from midfea.baselines.svm_raw import SVMRaw
     >>> from midfea.datasets import load_surfaces
     >>> data = load_surfaces(n_per_class=4, size=48)
-    >>> model = SVMRaw(shape=(16, 16)).fit(data.images, data.target)
-    >>> model.transform(data.images[:2]).shape, model.predict(data.images[:2]).shape
-    ((2, 256), (2,))
+    >>> SVMRaw(shape=(16, 16)).fit(data.images, data.target).predict(data.images[:2]).shape
+    (2,)
     """
 
     shape: tuple[int, int] | None = (32, 32)
@@ -90,36 +73,17 @@ class SVMRaw(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin,
         Groups are not split between the folds of validation.
         """
         self._validate_params()
-        greys = grey_images(images)
-        self.classes_, numbers = class_numbers(y, greys)
-        pixels = self._pixels(greys)
-        self._n_features_out = pixels.shape[1]
+        self.pixels_ = RawPixels(self.shape)
+        vectors = self.pixels_.fit_transform(images)
+        self.classes_, numbers = class_numbers(y, vectors)
         candidates = C_CANDIDATES if self.C == "auto" else (float(self.C),)
         with linear_algebra_threads(1):  # the same sums on any number of cores
-            self.svm_ = fit_svm(pixels, numbers, self.random_state, groups, candidates)
+            self.svm_ = fit_svm(vectors, numbers, self.random_state, groups, candidates)
         return self
-
-    def transform(self, images: Any) -> Features:
-        """The pixels, 0 to 1, as rows (n, height * width)."""
-        check_is_fitted(self)
-        pixels = self._pixels(grey_images(images))
-        if pixels.shape[1] != self._n_features_out:
-            raise ValueError(
-                f"images of {self._n_features_out} pixels expected, got {pixels.shape[1]}: "
-                "give images of the size of the training images, or fit with a shape"
-            )
-        return pixels
 
     def predict(self, images: Any) -> NDArray[Any]:
         """The label of each image."""
-        pixels = self.transform(images)
+        check_is_fitted(self)
+        vectors = self.pixels_.transform(images)
         with linear_algebra_threads(1):
-            return np.asarray(self.classes_[self.svm_.predict(pixels)])
-
-    def _pixels(self, greys: Sequence[Grey]) -> Features:
-        if self.shape is not None:
-            height, width = self.shape
-            return raw_pixels(greys, (height, width))
-        if len({grey.shape for grey in greys}) > 1:
-            raise ValueError("the images differ in size: give a shape, such as shape=(32, 32)")
-        return raw_pixels(greys, None)
+            return np.asarray(self.classes_[self.svm_.predict(vectors)])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,31 +12,24 @@ from sklearn.metrics import balanced_accuracy_score
 from sklearn.model_selection import train_test_split
 
 from midfea import MidFeaClassifier
-from midfea.baselines import FeatureSVM
+from midfea.baselines.registry import SYSTEMS, ImageClassifier, fit_images
 from midfea.bench.common import timed
-from midfea.extras import missing, why_not
 from midfea.learning.folds import make_folds, split
 from midfea.progress import track
 from midfea.provenance import Row, make_row
 from midfea.trials import Result, Trials, content_key
 
-Classifier: TypeAlias = "MidFeaClassifier | FeatureSVM"
+PRESETS = ("paper", "fast", "best")
+# The title of each method in the table.
+TITLES = {name: system.title for name, system in SYSTEMS.items()}
+TITLES |= {preset: f"midfea {preset}" for preset in PRESETS}
 
-# The names of the methods, and their titles in the table.
-BASELINES = {"pixels": "raw pixels + SVM", "hog": "HOG + SVM", "sift": "SIFT pyramid + SVM"}
-TITLES = {**BASELINES, "paper": "midfea paper", "fast": "midfea fast", "best": "midfea best"}
 
-
-def make_classifier(method: Any, seed: int, n_jobs: int | None) -> Classifier:
-    """To fit: a baseline, or a preset as `midfea train` uses it."""
-    if method in BASELINES:
-        return FeatureSVM(method, n_jobs, seed)
+def make_classifier(method: Any, seed: int, n_jobs: int | None) -> ImageClassifier:
+    """To fit: a compared system, or a preset as `midfea train` uses it."""
+    if method in SYSTEMS:
+        return SYSTEMS[method].make(seed, n_jobs)
     return MidFeaClassifier(preset=method, C="auto", random_state=seed, n_jobs=n_jobs)
-
-
-def missing_for(method: str) -> str:
-    """What is missing for a method, and the line to type; empty if it can be used."""
-    return why_not("bench") if method == "sift" and "OpenCV" in missing("bench") else ""
 
 
 def compare_methods(
@@ -93,7 +86,7 @@ def _measure(
 ) -> Result:
     """One training and its test; groups of the training images."""
     model = make_classifier(method, seed, n_jobs)
-    _, training = timed(model.fit, [images[i] for i in train], labels[train], groups)
+    _, training = timed(fit_images, model, [images[i] for i in train], labels[train], groups)
     predicted, testing = timed(model.predict, [images[i] for i in test])
     return {
         "accuracy": 100 * float((predicted == labels[test]).mean()),

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from midfea.baselines.svm_raw import raw_pixels
+from midfea.baselines.raw_pixels import raw_pixels
 from midfea.progress import track
 from midfea.provenance import Row, make_row
 from midfea.reproduce.evaluate import evaluate_classes, evaluate_numbers

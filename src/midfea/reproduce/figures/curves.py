@@ -24,8 +24,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import ScalarFormatter
 from numpy.typing import NDArray
 
+from midfea.baselines.raw_pixels import raw_pixels
 from midfea.baselines.self_taught import learn_bases, sparse_codes
-from midfea.baselines.svm_raw import raw_pixels
 from midfea.estimators.neuron_selectivity import NeuronSelectivity
 from midfea.learning.folds import make_folds
 from midfea.learning.folds import split as split_at

@@ -1,0 +1,90 @@
+"""`RawPixels`: images to their grey pixels, where systems without a feature of their own begin."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from midfea.baselines.local_features import grey_images
+from midfea.learning.head import Features
+from midfea.pictures.resize import Grey, resize
+
+
+def pixel_vector(image: Grey, shape: tuple[int, int] | None) -> Features:
+    """Pixels over 255 as a vector, the image reduced to one shape (height, width) if one is given."""
+    pixels = image if shape is None else resize(image, shape)
+    return pixels.ravel().astype(np.float32) / np.float32(255)
+
+
+def raw_pixels(images: Sequence[Any], shape: tuple[int, int] | None) -> Features:
+    """The vectors of grey images, one row for each: (n, height * width)."""
+    return np.stack([pixel_vector(np.asarray(image), shape) for image in images])
+
+
+@dataclass(eq=False, repr=False)
+class RawPixels(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Grey pixels, 0 to 1, as vectors.
+
+    Parameters
+    ----------
+    shape : (int, int) or None, default=(32, 32)
+        Height and width to which each image is reduced; None if all images have one size, which is kept.
+
+    Attributes
+    ----------
+    n_pixels_ : int
+        Of an image, once it has the shape.
+
+    Examples
+    --------
+    >>> from midfea.baselines.raw_pixels import RawPixels
+    >>> from midfea.datasets import load_surfaces
+    >>> RawPixels((8, 16)).fit_transform(load_surfaces(n_per_class=1, size=48).images).shape
+    (6, 128)
+    """
+
+    shape: tuple[int, int] | None = (32, 32)
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {"shape": [tuple, list, None]}
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        tags.input_tags.three_d_array = True
+        tags.input_tags.string = True
+        return tags
+
+    def fit(self, images: Any, y: Any = None) -> RawPixels:
+        """Look at the size of images (as `MidFeaClassifier` takes them); `y` is ignored."""
+        self._validate_params()
+        self.n_pixels_ = self._n_features_out = self._vectors(images).shape[1]
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None, **_: Any) -> Features:
+        """`fit` and `transform`; the images are read once."""
+        self._validate_params()
+        vectors = self._vectors(X)
+        self.n_pixels_ = self._n_features_out = vectors.shape[1]
+        return vectors
+
+    def transform(self, images: Any) -> Features:
+        """The pixels, 0 to 1, as rows (n, height * width)."""
+        check_is_fitted(self)
+        vectors = self._vectors(images)
+        if vectors.shape[1] != self.n_pixels_:
+            raise ValueError(
+                f"images of {self.n_pixels_} pixels expected, got {vectors.shape[1]}: "
+                "give images of the size of the training images, or fit with a shape"
+            )
+        return vectors
+
+    def _vectors(self, images: Any) -> Features:
+        greys = grey_images(images)
+        if self.shape is None and len({grey.shape for grey in greys}) > 1:
+            raise ValueError("the images differ in size: give a shape, such as shape=(32, 32)")
+        return raw_pixels(greys, None if self.shape is None else (self.shape[0], self.shape[1]))
