@@ -127,4 +127,4 @@ def _ratios(columns: dict[str, dict[str, float]]) -> list[str]:
     ratios = [
         f"{name} {column['total'] / own:.1f}" for name, column in columns.items() if name != "midfea"
     ]
-    return [f"Times of midfea's total: {', '.join(ratios)}."]
+    return [f"Times midfea's total: {', '.join(ratios)}."]
