@@ -21,10 +21,9 @@ from midfea.baselines.vectors import (
     Floats,
     Indices,
     labelled_samples,
-    n_threads,
     new_samples,
 )
-from midfea.parallel import linear_algebra_threads
+from midfea.parallel import linear_algebra_threads, n_threads
 from midfea.progress import track
 
 

@@ -22,10 +22,9 @@ from midfea.baselines.vectors import (
     Floats,
     Indices,
     labelled_samples,
-    n_threads,
     new_samples,
 )
-from midfea.parallel import in_parallel, linear_algebra_threads
+from midfea.parallel import in_parallel, linear_algebra_threads, n_threads
 from midfea.progress import track
 
 RIDGE = 1.0  # of the regressions from codes to labels, as in the paper

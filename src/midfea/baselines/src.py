@@ -19,10 +19,9 @@ from midfea.baselines.vectors import (
     COMMON_CONSTRAINTS,
     Floats,
     labelled_samples,
-    n_threads,
     new_samples,
 )
-from midfea.parallel import linear_algebra_threads
+from midfea.parallel import linear_algebra_threads, n_threads
 from midfea.progress import track
 
 BLOCK = 128  # samples coded between two looks at the clock

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
 
 from midfea.engines import EngineSettings
 from midfea.estimators.neuron_selectivity import NeuronSelectivity, fit_ns_layer
@@ -50,7 +52,7 @@ def choose_layer(
 
     First the number of neurons, with the first candidate's settings, then the other candidates; each
     replaces the best so far if it is clearly better. The layer is learned anew for each fold, without
-    the samples held out.
+    the samples held out. One whose codes collapse is passed over.
     """
     engine = EngineSettings() if engine is None else engine
     layers = [NeuronSelectivity(n, **candidates[0]) for n in n_neurons]
@@ -68,7 +70,12 @@ def choose_layer(
         def learn(x: Features, labels: Indices, layer: NeuronSelectivity = layer) -> Any:
             return fit_ns_layer(layer, x, labels, engine, random_state).activations
 
-        validated = validate_C(features, y, penalties, folds, learn, class_weights=class_weights)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error", ConvergenceWarning)
+                validated = validate_C(features, y, penalties, folds, learn, class_weights=class_weights)
+        except ConvergenceWarning:  # the codes have collapsed
+            continue
         correct = (validated.scores.argmax(axis=1) == y) & np.isfinite(validated.scores[:, 0])
         weighted = correct if class_weights is None else correct * class_weights[y]
         if correct_by_best is None or clearly_better(weighted, correct_by_best):

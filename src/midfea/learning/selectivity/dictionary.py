@@ -67,8 +67,8 @@ def analytic_D(X: Array, layer: Layer) -> Array:
     moment = H @ H.T
     diagonal = moment.diagonal()
     identity = xp.eye(len(H), dtype=H.dtype, device=H.device)
-    largest = xp.linalg.eigvalsh(moment)
-    if float(largest[0]) <= RELATIVE_RIDGE * float(largest[-1]):
+    eigenvalues = xp.linalg.eigvalsh(moment)
+    if float(eigenvalues[0]) <= RELATIVE_RIDGE * float(eigenvalues[-1]):
         ridge = RELATIVE_RIDGE * float(diagonal.mean())
         moment = moment + max(ridge, float(xp.finfo(H.dtype).tiny)) * identity
     solution = xp.linalg.solve(moment, H @ X.T).T
