@@ -35,7 +35,7 @@ from midfea.provenance import Row, make_row, write_rows
 from midfea.reproduce.evaluate import per_class
 
 N_TRAIN = 30
-WEIGHTS = (0.0, 0.5, 1.0, 2.0)
+WEIGHTS = (0.0, 1.0, 2.0, 3.0)
 SPEED_IMAGES = 20
 
 
