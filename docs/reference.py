@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import midfea
-from midfea import datasets, evidence, export, plot, stages
+from midfea import baselines, datasets, evidence, export, plot, stages
 
 PLACE = Path(__file__).with_suffix(".md")
 METHODS = (
@@ -29,6 +29,10 @@ def page() -> str:
     for name in ("MidFea", "MidFeaClassifier", "MidFeaRegressor", "NeuronSelectivity"):
         lines += _class(getattr(midfea, name))
     lines += _function("midfea.load", midfea.load)
+    lines += ["## midfea.baselines", "", inspect.getdoc(baselines) or "", ""]
+    for name in baselines.__all__:
+        if inspect.isclass(getattr(baselines, name)):
+            lines += _class(getattr(baselines, name))
     for module in (stages, datasets, evidence, export, plot):
         lines += [f"## {module.__name__}", "", inspect.getdoc(module) or "", ""]
         names = getattr(module, "__all__", None) or [

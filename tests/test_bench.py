@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from command import fails_in_one_line, midfea
 from midfea import MidFea
-from midfea.bench import growth, kmeans, peers, search, stages
+from midfea.bench import growth, kmeans, paper_table, peers, search, stages
 from midfea.bench.common import Inputs, square_images
 from midfea.bench.growth import plot_growth
 from midfea.bench.peers import check_kymatio, scattering
@@ -58,6 +58,26 @@ def bench(tmp_path, *arguments):
     common = ("bench", "--size", 64, "--images", 2, "--json", file)
     result = CliRunner().invoke(app, [str(argument) for argument in (*common, *arguments)])
     return result, json.loads(file.read_text())
+
+
+def test_paper_table(monkeypatch):
+    monkeypatch.setattr(paper_table, "N_TRAINING", 20)
+    rows, remarks, missing = paper_table.measure(Inputs(None, 64, 4), n_words=50, n_samples=2000)
+    by_step = {row["step"]: row for row in rows}
+    assert list(by_step)[-1] == "total" and missing == []
+    sift, total = by_step["dense SIFT"], by_step["total"]
+    assert sift["midfea"] is None and sift["KSPM, paper"] == 19_420
+    # The paper's totals, in milliseconds.
+    assert [total[f"{name}, paper"] for name in ("midfea", "KSPM", "ScSPM", "LLC")] == [
+        868,
+        20_872,
+        50_012,
+        67_352,
+    ]
+    for name in ("midfea", "KSPM", "ScSPM", "LLC"):
+        steps = [row[name] for row in rows[:-1] if row[name] is not None]
+        assert min(steps) > 0 and sum(steps) == pytest.approx(total[name], abs=0.01)
+    assert "Times midfea's total: KSPM" in remarks[0]
 
 
 def test_peers(model, tmp_path, monkeypatch):

@@ -58,6 +58,10 @@ def places():
     return np.random.RandomState(2).uniform(0, [30, 50], (60, 2)).astype(np.float32)
 
 
+def pooled(coder, descriptors, cells):
+    return coder.pool(coder.codes(descriptors), cells)
+
+
 def in_cells(places, shape):
     """For each of the 21 cells, level by level and row by row, which places lie in it."""
     for n in (1, 2, 4):
@@ -72,21 +76,21 @@ def in_cells(places, shape):
 
 def test_maxima_of_all_levels_keep_their_sign(places):
     codes = np.random.RandomState(0).normal(-1, 1, (60, 7))
-    pooled = pool_maxima(codes, finest_cells(places, (30, 50))).reshape(21, 7)
+    maxima = pool_maxima(codes, finest_cells(places, (30, 50))).reshape(21, 7)
     expected = [codes[inside].max(axis=0) for inside in in_cells(places, (30, 50))]
-    np.testing.assert_allclose(pooled, expected, rtol=1e-6)
-    assert pooled.min() < 0
+    np.testing.assert_allclose(maxima, expected, rtol=1e-6)
+    assert maxima.min() < 0
 
 
 def test_an_empty_cell_is_zero_and_does_not_hide_a_negative_maximum():
-    pooled = pool_maxima(np.array([[-2.0], [-3.0]]), np.array([0, 1])).ravel()
-    assert pooled[:6].tolist() == [-2, -2, 0, 0, 0, -2]
-    assert pooled[6] == -3
-    assert not pooled[7:].any()
+    maxima = pool_maxima(np.array([[-2.0], [-3.0]]), np.array([0, 1])).ravel()
+    assert maxima[:6].tolist() == [-2, -2, 0, 0, 0, -2]
+    assert maxima[6] == -3
+    assert not maxima[7:].any()
 
 
 def test_histograms_count_the_nearest_words_and_sum_to_one(descriptors, words, places):
-    feature = HardWords(words).pooled(descriptors, finest_cells(places, (30, 50)))
+    feature = pooled(HardWords(words), descriptors, finest_cells(places, (30, 50)))
     nearest = stages.quantize(descriptors, words)
     weights = [0.25] + 4 * [0.25] + 16 * [0.5]
     expected = [
@@ -105,7 +109,7 @@ def test_llc_codes_solve_their_problem(descriptors, words):
     beta, coder = 0.01, LocalCodes(words, 5, beta=0.01)
     everywhere = np.arange(1)
     for x in descriptors:
-        code = coder.pooled(x[None], everywhere)[:20]  # the whole image, which is one descriptor
+        code = pooled(coder, x[None], everywhere)[:20]  # the whole image, which is one descriptor
         near = np.argsort(np.linalg.norm(words - x, axis=1))[:5]
         assert set(np.flatnonzero(code)) <= set(near)
         assert code.sum() == pytest.approx(1, abs=1e-5)
@@ -116,7 +120,7 @@ def test_llc_codes_solve_their_problem(descriptors, words):
 
 
 def test_llc_is_pooled_by_the_largest_weight(descriptors, words, places):
-    feature = LocalCodes(words, 5, 1e-4).pooled(descriptors, finest_cells(places, (30, 50)))
+    feature = pooled(LocalCodes(words, 5, 1e-4), descriptors, finest_cells(places, (30, 50)))
     near, weights = stages.llc_codes(descriptors, words, 5)
     codes = np.zeros((60, 20))
     np.put_along_axis(codes, near.astype(int), weights, axis=1)
@@ -146,7 +150,7 @@ def test_sparse_codes_are_optimal_among_their_candidates(descriptors, words, n_c
 def test_sparse_codes_are_pooled_by_absolute_value(descriptors, words, places):
     coder = SparseCodes(words, 0.01, None)
     codes = coder.codes(descriptors)
-    feature = coder.pooled(descriptors, finest_cells(places, (30, 50)))
+    feature = pooled(coder, descriptors, finest_cells(places, (30, 50)))
     expected = [
         np.abs(codes[inside]).max(axis=0) if inside.any() else np.zeros(20)
         for inside in in_cells(places, (30, 50))

@@ -78,6 +78,8 @@ def test_src_rejects_noise(subspaces):
     assert set(numbers.set_params(rejected_label=99, reject=1.0).predict(noise)) == {99}
     with pytest.raises(ValueError, match="rejected_label=3 is one of the classes"):
         SRC(reject=0.5, rejected_label=3).fit(X, y)
+    with pytest.raises(ValueError, match="rejected_label=3 is of another type than the labels"):
+        SRC(reject=0.5, rejected_label=3).fit(X, names[y])
 
 
 def test_src_concentration_is_one_for_a_training_sample_alone():
@@ -267,6 +269,7 @@ def test_limits(subspaces, model):
         clone(model).set_params(memory_limit=1000).fit(X, y)
     with pytest.raises(TimeoutError, match=f"{name} took longer than time_limit=1e-09 s"):
         clone(model).set_params(time_limit=1e-9).fit(X, y).predict(new)
+    assert len(clone(model).set_params(memory_limit=10**8, time_limit=60).fit(X, y).predict(new))
 
 
 @pytest.mark.parametrize("model", MODELS, ids=ids)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.datasets import make_blobs
+from sklearn.metrics.pairwise import additive_chi2_kernel
 from sklearn.model_selection import GridSearchCV
 from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -179,8 +180,11 @@ def test_kernels_of_named_metrics_give_back_the_distances(name):
 
 
 def test_chi2_is_its_formula():
-    a, b = np.array([[1.0, 3.0]]), np.array([[2.0, 0.0]])
-    assert METRICS["chi2"](a, b)[0, 0] == pytest.approx(1 / 3 + 9 / 3)
+    X, Y = np.array([[1.0, 3.0, 0.0]]), np.array([[2.0, 0.0, 0.0], [1.0, 3.0, 0.0]])
+    np.testing.assert_allclose(METRICS["chi2"](X, Y), [[1 / 3 + 9 / 3, 0]])
+    rng = np.random.RandomState(0)
+    X, Y = (np.maximum(rng.normal(size=(n, 40)), 0).astype(np.float32) for n in (5, 7))
+    np.testing.assert_allclose(METRICS["chi2"](X, Y), -additive_chi2_kernel(X, Y), rtol=1e-5)
 
 
 def test_a_kernel_of_other_distances_is_shifted():

@@ -12,6 +12,9 @@ DRAWN = load_surfaces(n_per_class=8, size=64, random_state=0)
 SMALL = {  # what makes learning quick, by parameter
     "n_words": 40,
     "n_rounds": 2,
+    "n_iter": 2,
+    "n_start_iter": 2,
+    "sparsity": 5,
     "n_samples": 3000,
     "n_components": 20,
 }

@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,12 +14,13 @@ from sklearn.utils import Bunch
 from command import fails_in_one_line, midfea
 from midfea import MidFea
 from midfea.baselines.local_features import hog_maps, sift_maps
+from midfea.baselines.svm_raw import SVMRaw
 from midfea.cli.reproduce import PROTOCOL_HELP
 from midfea.datasets import load_surfaces
 from midfea.progress import reporting_to
 from midfea.provenance import about, write_rows
 from midfea.reproduce.claims import LIGHTS, attention_share, face_outline, light_ratios
-from midfea.reproduce.evaluate import evaluate_classes, evaluate_numbers
+from midfea.reproduce.evaluate import evaluate_classes, evaluate_numbers, evaluate_system
 from midfea.reproduce.features import span_features
 from midfea.reproduce.protocols import (
     PROTOCOLS,
@@ -29,8 +31,9 @@ from midfea.reproduce.protocols import (
     sessions,
     thirty_per_class,
 )
-from midfea.reproduce.results import results_page, verdict
+from midfea.reproduce.results import results_page, verdict, with_kept
 from midfea.reproduce.run import run_protocol
+from midfea.reproduce.systems import Compared
 from midfea.trials import code_key, content_key
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -176,6 +179,38 @@ def test_an_interrupted_run_goes_on(protocol, tmp_path):
     assert only == [row for row in rows if row["method"] == "MidFea"]
 
 
+def test_compared_systems_say_their_times_and_what_others_reported(protocol, tmp_path):
+    raw = Compared("raw", lambda seed: SVMRaw(random_state=seed), 60.0, 70.0, trials=1, max_tested=3)
+    both = replace(protocol, compared=(raw,))
+    rows, _ = run_protocol("six", both, tmp_path, methods=["raw", "SVM-raw"], cache=tmp_path)
+    assert [row["method"] for row in rows] == ["SVM-raw"] * 2 + ["raw"] * 2
+    own, compared = rows[0], rows[2]
+    assert compared["metric"] == own["metric"] and (own["trials"], compared["trials"]) == (2, 1)
+    assert (compared["paper"], compared["published"], compared["max_tested"]) == (60.0, 70.0, 3)
+    assert compared["seconds_to_train"] > 0 and compared["ms_per_image"] > 0
+    again, _ = run_protocol("six", both, tmp_path, methods=["raw"], cache=tmp_path)
+    assert again == rows[2:]
+    assert "raw" not in {row["method"] for row in run_protocol("six", both, tmp_path, cache=tmp_path)[0]}
+
+
+def test_only_the_first_images_of_a_class_are_tested():
+    asked = []
+
+    class Constant:
+        def fit(self, images, y):
+            return self
+
+        def predict(self, images):
+            asked.extend(images)
+            return np.zeros(len(images), int)
+
+    y = np.array([0, 1, 0, 1, 0, 1, 0, 0])
+    system = Compared("constant", lambda seed: Constant(), max_tested=2)
+    split = (np.array([0, 1]), np.arange(2, 8))
+    metrics = evaluate_system(list(range(8)), y, None, split, system, seed=0)
+    assert sorted(asked) == [2, 3, 4, 5] and metrics["accuracy"] == 50
+
+
 def test_every_protocol_has_its_command():
     assert list(PROTOCOL_HELP) == list(PROTOCOLS)
 
@@ -280,6 +315,34 @@ def test_findings_about_the_claims_follow_from_the_numbers(tmp_path):
     assert "light, below 1 by more than a deviation: MidFea." in page
     assert "focus, above 1 by more than a deviation: none." in page
     assert "ar: random projection loses 8.0 to 38.0 points." in page
+
+
+def test_rows_of_other_methods_are_kept(tmp_path):
+    def row(method, mean=1.0):
+        return {"dataset": "ar-face", "method": method, "mean": mean}
+
+    old = [row(method) for method in ("SRC", "MidFea", "MidFea-NS", "MidFea-NS less MidFea")]
+    (tmp_path / "rows.json").write_text(json.dumps(old))
+    new = with_kept([row("MidFea", 2.0)], tmp_path / "rows.json")
+    assert [(each["method"], each["mean"]) for each in new] == [
+        ("SRC", 1.0),
+        ("MidFea-NS", 1.0),
+        ("MidFea", 2.0),
+    ]
+    assert with_kept(old, None) == with_kept(old, tmp_path / "none.json") == old
+
+
+def test_who_is_first_follows_from_the_numbers(tmp_path):
+    row = {"dataset": "ar-face", "metric": "accuracy", "std": 0.1, "trials": 3}
+    rows = [
+        row | {"method": "SRC", "mean": 91.0, "paper": 90.3},
+        row | {"method": "MidFea", "mean": 90.5, "paper": 93.3},
+        row | {"method": "MidFea, ours", "mean": 99.0, "paper": None},
+    ]
+    (tmp_path / "ar-face.json").write_text(json.dumps(rows))
+    page = results_page(tmp_path)
+    assert "here: SRC 91.0 > MidFea 90.5. In the paper: MidFea 93.3 > SRC 90.3." in page
+    assert "Best of all rows: MidFea, ours (99.0)." in page
 
 
 def test_the_page_in_the_repository_is_current():

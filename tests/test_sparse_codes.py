@@ -42,6 +42,16 @@ def test_lasso_with_duplicate_and_zero_atoms(problem):
     assert not codes[:, -1].any()
 
 
+def test_lasso_ends_at_the_same_codes_from_any_start():
+    rng = np.random.RandomState(1)
+    atoms, signals = unit_rows(rng, 10, 12), unit_rows(rng, 5, 12)  # independent: one solution
+    gram, correlations = atoms @ atoms.T, signals @ atoms.T
+    codes = lasso_codes(gram, correlations, 0.05)
+    start = rng.normal(size=codes.shape)
+    again = lasso_codes(gram, correlations, 0.05, start=start)
+    np.testing.assert_allclose(again, codes, atol=1e-6)
+
+
 def test_large_penalty_gives_zero_codes(problem):
     signals, atoms = problem
     assert not lasso_codes(atoms @ atoms.T, signals @ atoms.T, 1.001).any()
@@ -113,6 +123,8 @@ def test_wrong_input_is_refused():
         lasso_codes(np.eye(2), np.ones((1, 2)), 0)
     with pytest.raises(ValueError, match="n_candidates must be 1 or more"):
         lasso_codes(np.eye(2), np.ones((1, 2)), 1, n_candidates=0)
+    with pytest.raises(ValueError, match="start or n_candidates, not both"):
+        lasso_codes(np.eye(2), np.ones((1, 2)), 1, start=np.ones((1, 2)), n_candidates=1)
     with pytest.raises(ValueError, match="n_nonzero must be 1 or more"):
         omp_codes(np.eye(2), np.ones((1, 2)), 0)
     with pytest.raises(ValueError, match=r"got \(2, 2\) and \(1, 3\)"):

@@ -28,8 +28,11 @@ class Coder(Protocol):
 
     words: Floats
 
-    def pooled(self, descriptors: Floats, cells: Cells) -> Floats:
-        """Codes of descriptors (n, d) in their finest cells (n,), pooled: (N_CELLS * n_words,)."""
+    def codes(self, descriptors: Floats) -> NDArray[Any]:
+        """Codes of descriptors (n, d): a row or a number for each."""
+
+    def pool(self, codes: NDArray[Any], cells: Cells) -> Floats:
+        """Codes of descriptors in their finest cells (n,), pooled: (N_CELLS * n_words,)."""
 
 
 class HardWords:
@@ -42,11 +45,15 @@ class HardWords:
         self.words = words
         self.index = WordIndex(words)
 
-    def pooled(self, descriptors: Floats, cells: Cells) -> Floats:
+    def codes(self, descriptors: Floats) -> NDArray[Any]:
+        """The number of each descriptor's word, (n,)."""
+        return self.index.nearest(descriptors)[:, 0]
+
+    def pool(self, codes: NDArray[Any], cells: Cells) -> Floats:
         """See `Coder`."""
         n_words = len(self.words)
-        bins = cells * n_words + self.index.nearest(descriptors)[:, 0]
-        shares = np.bincount(bins, minlength=FINEST**2 * n_words) / len(descriptors)
+        bins = cells * n_words + codes
+        shares = np.bincount(bins, minlength=FINEST**2 * n_words) / len(codes)
         levels = pyramid_levels(shares.reshape(-1, n_words), np.add)
         weighted = [weight * level for weight, level in zip(LEVEL_WEIGHTS, levels, strict=True)]
         return np.concatenate(weighted, axis=None, dtype=np.float32)
@@ -65,12 +72,16 @@ class LocalCodes:
         self.words, self.n_neighbors, self.beta = words, n_neighbors, beta
         self.index = WordIndex(words)
 
-    def pooled(self, descriptors: Floats, cells: Cells) -> Floats:
-        """See `Coder`."""
+    def codes(self, descriptors: Floats) -> NDArray[Any]:
+        """The weights of all words, (n, n_words)."""
         near = self.index.nearest(descriptors, self.n_neighbors)
         codes = np.zeros((len(descriptors), len(self.words)), dtype=np.float32)
         weights = llc_weights(descriptors, self.words, near, self.beta)
         np.put_along_axis(codes, near.astype(np.intp), weights, axis=1)
+        return codes
+
+    def pool(self, codes: NDArray[Any], cells: Cells) -> Floats:
+        """See `Coder`."""
         return pool_maxima(codes, cells)
 
 
@@ -87,14 +98,14 @@ class SparseCodes:
         self.words, self.penalty, self.n_candidates = words, penalty, n_candidates
         self.gram = gram(words)
 
-    def codes(self, descriptors: Floats) -> NDArray[np.float64]:
-        """Codes (n, n_words)."""
+    def codes(self, descriptors: Floats) -> NDArray[Any]:
+        """The coefficients of all words, (n, n_words)."""
         correlations = descriptors.astype(np.float64) @ self.words.T.astype(np.float64)
         return lasso_codes(self.gram, correlations, self.penalty, n_candidates=self.n_candidates)
 
-    def pooled(self, descriptors: Floats, cells: Cells) -> Floats:
+    def pool(self, codes: NDArray[Any], cells: Cells) -> Floats:
         """See `Coder`."""
-        return pool_maxima(np.abs(self.codes(descriptors)), cells)
+        return pool_maxima(np.abs(codes), cells)
 
 
 def gram(words: Floats) -> NDArray[np.float64]:

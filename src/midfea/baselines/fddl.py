@@ -21,10 +21,9 @@ from midfea.baselines.vectors import (
     Floats,
     Indices,
     labelled_samples,
-    n_threads,
     new_samples,
 )
-from midfea.parallel import linear_algebra_threads
+from midfea.parallel import linear_algebra_threads, n_threads
 from midfea.progress import track
 
 
@@ -136,7 +135,7 @@ class FDDL(ClassifierMixin, BaseEstimator):
         objective = []
         with linear_algebra_threads(1):  # whose number would change the rounding
             for _ in track(range(self.n_iter), "FDDL", self.n_iter):
-                codes = update_codes(problem, atoms, codes, n_threads(self.n_jobs))
+                codes = update_codes(problem, atoms, codes, n_threads(self.n_jobs), deadline.check)
                 atoms = update_atoms(problem, atoms, codes)
                 objective.append(problem.objective(codes, *problem.products(atoms)))
                 deadline.check()

@@ -17,6 +17,7 @@ and F(X) = (1 + eta) X - 2 (means of the classes) + (mean of all).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -56,7 +57,13 @@ class Problem:
         return float(whole + self.lambda1 * np.abs(codes).sum())
 
 
-def update_codes(problem: Problem, atoms: Floats, codes: Floats, n_threads: int = 1) -> Floats:
+def update_codes(
+    problem: Problem,
+    atoms: Floats,
+    codes: Floats,
+    n_threads: int = 1,
+    check: Callable[[], None] | None = None,
+) -> Floats:
     """Passes over the codes, each of which solves one lasso for each sample.
 
     The samples meet in the means alone. With those of the former codes X', and m_i and m standing for
@@ -72,7 +79,9 @@ def update_codes(problem: Problem, atoms: Floats, codes: Floats, n_threads: int 
     for _ in range(MAX_PASSES):
         means = class_means(codes, problem.labels)[problem.labels]
         pull = targets + problem.lambda2 * (2 * means - codes.mean(axis=0) + codes)
-        codes = lasso_codes(curved, pull, problem.lambda1 / 2, start=codes, n_threads=n_threads)
+        codes = lasso_codes(
+            curved, pull, problem.lambda1 / 2, start=codes, n_threads=n_threads, check=check
+        )
         former, value = value, problem.objective(codes, gram, targets)
         if former - value <= MIN_GAIN * former:
             break

@@ -44,9 +44,10 @@ class NBNN(ClassifierMixin, BaseEstimator):
     patch_sizes : tuple of int, default=(16,)
         Pixels across a descriptor; one that does not fit into an image is left out there. The paper
         takes several; n sizes take n^2 times as long.
-    position_weight : float, default=1.0
+    position_weight : float, default=2.0
         Factor of the place in the image, which is appended to each descriptor (alpha in the paper); 0
-        leaves the place out. The paper chooses it by validation, as `GridSearchCV` can.
+        leaves the place out. The paper chooses it by validation, as `GridSearchCV` can; validation on
+        training images of Caltech-101, where things lie in the middle, prefers 2 or 3 to 1.
     max_side : int or None, default=150
         Images are reduced so that the longer side has at most so many pixels; None: as they are.
     n_jobs : int or None, default=None
@@ -80,7 +81,7 @@ class NBNN(ClassifierMixin, BaseEstimator):
 
     step: int = 6
     patch_sizes: Sequence[int] = (16,)
-    position_weight: float = 1.0
+    position_weight: float = 2.0
     max_side: int | None = 150
     _: KW_ONLY
     n_jobs: int | None = None

@@ -161,7 +161,8 @@ class SpatialPyramid(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PyramidB
 
     def _feature(self, grey: Grey) -> Floats:
         descriptors, places = self.describe(grey)
-        pooled = self.coder_.pooled(descriptors, finest_cells(places, grey.shape))
+        codes = self.coder_.codes(descriptors)
+        pooled = self.coder_.pool(codes, finest_cells(places, grey.shape))
         return pooled if self.projection_ is None else self.projection_.apply(pooled[None])[0]
 
     def _learn_coder(self, samples: Floats, rng: np.random.RandomState, deadline: Deadline) -> Coder:

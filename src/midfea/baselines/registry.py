@@ -16,10 +16,13 @@ from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.utils.validation import has_fit_parameter
 
+from midfea.baselines.fddl import FDDL
 from midfea.baselines.feature_svm import FeatureSVM
 from midfea.baselines.kspm import KSPM
+from midfea.baselines.lcksvd import LCKSVD
 from midfea.baselines.llc import LLC
 from midfea.baselines.nbnn import NBNN
+from midfea.baselines.principal import PrincipalComponents
 from midfea.baselines.pyramid import SpatialPyramid
 from midfea.baselines.random_faces import RandomFaces
 from midfea.baselines.raw_pixels import RawPixels
@@ -52,10 +55,13 @@ class System:
 
 
 def on_random_faces(
-    classifier: BaseEstimator, seed: int, shape: tuple[int, int] | None = SHAPE
+    classifier: BaseEstimator,
+    seed: int,
+    shape: tuple[int, int] | None = SHAPE,
+    n_components: int = N_RANDOM_FACES,
 ) -> Pipeline:
     """A classifier of vectors, given pixels through a random matrix."""
-    return make_pipeline(RawPixels(shape), RandomFaces(N_RANDOM_FACES, random_state=seed), classifier)
+    return make_pipeline(RawPixels(shape), RandomFaces(n_components, random_state=seed), classifier)
 
 
 def fit_images(model: ImageClassifier, images: Any, y: Any, groups: Any = None) -> None:
@@ -70,6 +76,12 @@ def fit_images(model: ImageClassifier, images: Any, y: Any, groups: Any = None) 
 def _svm_knn(seed: int, n_jobs: int | None) -> Pipeline:
     histograms = SpatialPyramid(encoding="hard", n_words=N_WORDS, n_jobs=n_jobs, random_state=seed)
     return make_pipeline(histograms, SVMKNN(metric="chi2", n_jobs=n_jobs, random_state=seed))
+
+
+def _lc_ksvd(seed: int, n_jobs: int | None) -> Pipeline:
+    features = SpatialPyramid(encoding="llc", n_words=N_WORDS, n_jobs=n_jobs, random_state=seed)
+    dictionary = LCKSVD(30, alpha=1e-6, beta=1e-6, n_jobs=n_jobs, random_state=seed)
+    return make_pipeline(features, PrincipalComponents(), dictionary)
 
 
 def _handicapped_llc(seed: int, n_jobs: int | None) -> LLC:
@@ -87,6 +99,10 @@ SYSTEMS: dict[str, System] = {
         ),
     ),
     "src": System("SRC", lambda seed, n_jobs: on_random_faces(SRC(n_jobs=n_jobs), seed)),
+    "fddl": System(
+        "FDDL", lambda seed, n_jobs: on_random_faces(FDDL(n_jobs=n_jobs, random_state=seed), seed)
+    ),
+    "lc-ksvd": System("LC-KSVD", _lc_ksvd),
     "kspm": System("KSPM", lambda seed, n_jobs: KSPM(n_jobs=n_jobs, random_state=seed)),
     "scspm": System("ScSPM", lambda seed, n_jobs: ScSPM(n_jobs=n_jobs, random_state=seed)),
     "llc": System("LLC", lambda seed, n_jobs: LLC(n_jobs=n_jobs, random_state=seed)),

@@ -36,6 +36,7 @@ def lasso_codes(
     tol: float = 1e-6,
     max_iter: int = 1000,
     n_threads: int = 1,
+    check: Callable[[], None] | None = None,
 ) -> Floats:
     """For each signal x the code a with the least |x - D a|^2 / 2 + penalty |a|_1.
 
@@ -47,13 +48,14 @@ def lasso_codes(
     gram : array (K, K)
     correlations : array (n, K)
     penalty : float above 0
-    start : codes (n, K) near the solution, if some are known; not with `n_candidates`
+    start : codes (n, K) to begin with, such as those of a similar problem; not with `n_candidates`
     n_candidates : only so many atoms may be used, those with the largest absolute correlations; None
         means all
     tol : a code is accepted when no optimality condition is missed by more than tol * penalty:
         D^T (x - D a) equals penalty sign(a) where a is not 0, and lies within +-penalty elsewhere
     max_iter : rounds for a signal, after which its code is taken as it is
     n_threads : signals are dealt out to so many threads
+    check : called now and then; what it raises ends the work
 
     Examples
     --------
@@ -64,6 +66,8 @@ def lasso_codes(
     """
     if not penalty > 0:
         raise ValueError(f"penalty must be above 0, got {penalty}")
+    if start is not None and n_candidates is not None:
+        raise ValueError("give start or n_candidates, not both")
     gram, correlations = _as_arrays(gram, correlations)
     if n_candidates is None or n_candidates >= len(gram):
         candidates = None
@@ -80,7 +84,7 @@ def lasso_codes(
             _shortlist(gram, correlations[part], candidates[part], penalty, tol, max_iter, out)
 
     codes = np.zeros(correlations.shape) if start is None else np.array(start, dtype=np.float64)
-    return _in_blocks(code, codes, n_threads)
+    return _in_blocks(code, codes, n_threads, check)
 
 
 def omp_codes(
@@ -120,10 +124,16 @@ def _as_arrays(gram: NDArray[Any], correlations: NDArray[Any]) -> tuple[Floats, 
     return gram, correlations
 
 
-def _in_blocks(code: Callable[[slice, Floats], None], codes: Floats, n_threads: int) -> Floats:
+def _in_blocks(
+    code: Callable[[slice, Floats], None],
+    codes: Floats,
+    n_threads: int,
+    check: Callable[[], None] | None = None,
+) -> Floats:
     parts = [slice(start, start + BLOCK) for start in range(0, len(codes), BLOCK)]
     for _ in in_parallel(lambda i: code(parts[i], codes[parts[i]]), range(len(parts)), n_threads):
-        pass
+        if check is not None:
+            check()
     return codes
 
 

@@ -19,10 +19,9 @@ from midfea.baselines.vectors import (
     COMMON_CONSTRAINTS,
     Floats,
     labelled_samples,
-    n_threads,
     new_samples,
 )
-from midfea.parallel import linear_algebra_threads
+from midfea.parallel import linear_algebra_threads, n_threads
 from midfea.progress import track
 
 BLOCK = 128  # samples coded between two looks at the clock
@@ -174,11 +173,18 @@ class SRC(ClassifierMixin, BaseEstimator):
     def _rejected(self) -> Any:
         if self.rejected_label is not None:
             return self.rejected_label
-        return "" if self.classes_.dtype.kind in "USO" else -1
+        return "" if isinstance(self.classes_[0], str) else -1
 
     def _check_rejected_label(self) -> None:
         label = self._rejected()
-        if self.reject is not None and label in self.classes_.tolist():
+        if self.reject is None:
+            return
+        if isinstance(label, str) != isinstance(self.classes_[0], str):
+            raise ValueError(
+                f"rejected_label={label!r} is of another type than the labels, such as "
+                f"{self.classes_[0]!r}: make both strings, or both numbers"
+            )
+        if label in self.classes_.tolist():
             raise ValueError(
                 f"rejected_label={label!r} is one of the classes: choose a label that no class has"
             )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from numbers import Integral, Real
 from typing import Any
 
-import joblib
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
@@ -46,8 +45,3 @@ def new_samples(estimator: BaseEstimator, X: Any) -> Floats:
     """Samples (n, p) at unit length, as many numbers in each as in training."""
     X = validate_data(estimator, X, dtype=np.float64, reset=False)
     return np.asarray(unit_length(X), dtype=np.float64)
-
-
-def n_threads(n_jobs: int | None) -> int:
-    """Threads to use; None means all cores."""
-    return int(joblib.effective_n_jobs(-1 if n_jobs is None else n_jobs))

@@ -17,14 +17,34 @@ if TYPE_CHECKING:
     from midfea.provenance import Row
 
 
-# The files of midfea.bench.
-Section = StrEnum("Section", ["stages", "peers", "search", "kmeans", "growth", "all"])
+class Section(StrEnum):
+    """The files of midfea.bench."""
+
+    stages = "stages"
+    paper_table = "paper-table"
+    peers = "peers"
+    search = "search"
+    kmeans = "kmeans"
+    growth = "growth"
+    all = "all"
+
+
+PAPER_TABLE = ("midfea", "KSPM", "ScSPM", "LLC")
 DEFAULT = (Section.stages, Section.peers, Section.search)
 # The title of each section's table; its columns, each with the text made of a row.
 TABLES: dict[Section, tuple[str, dict[str, str]]] = {
     Section.stages: (
         "Stages of one image:",
         {"stage": "{stage}", "ms": "{ms_per_image:.2f}", "paper, MATLAB": "{paper}"},
+    ),
+    Section.paper_table: (
+        "Inference of one image, ms on one core; the paper's in MATLAB:",
+        {"step": "{step}"}
+        | {
+            title: f"{{{title}:{form}}}"
+            for name in PAPER_TABLE
+            for title, form in ((name, ".2f"), (f"{name}, paper", ",.0f"))
+        },
     ),
     Section.peers: (
         "The whole feature, beside others:",
@@ -105,6 +125,7 @@ def bench(
     """Time midfea on this machine, beside other methods in the same run.
 
     [bold]stages[/bold]  each step of the paper's system for one image
+    [bold]paper-table[/bold]  the same beside KSPM, ScSPM and LLC, the paper's table (a minute)
     [bold]peers[/bold]   the whole feature beside HOG, SIFT and scattering
     [bold]search[/bold]  the nearest words, beside comparing with every word
     [bold]kmeans[/bold]  learning words, beside scikit-learn (a minute)
@@ -154,7 +175,7 @@ def _run(section: Section, inputs: Inputs) -> list[Row]:
     """Measure a section and print its table."""
     from midfea.progress import progress_bars
 
-    module = import_module(f"midfea.bench.{section}")
+    module = import_module(f"midfea.bench.{section.name}")
     with progress_bars():
         rows, remarks, missing = module.measure(inputs)
     title, columns = TABLES[section]

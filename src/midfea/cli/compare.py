@@ -18,7 +18,20 @@ if TYPE_CHECKING:
     from midfea.provenance import Row
 
 # The names of midfea.bench.methods, here so that --help need not import it; a test compares them.
-SYSTEMS = ["pixels", "hog", "sift", "src", "kspm", "scspm", "llc", "llc-1000", "svm-knn", "nbnn"]
+SYSTEMS = [
+    "pixels",
+    "hog",
+    "sift",
+    "src",
+    "fddl",
+    "lc-ksvd",
+    "kspm",
+    "scspm",
+    "llc",
+    "llc-1000",
+    "svm-knn",
+    "nbnn",
+]
 METHODS = (*SYSTEMS, "paper", "fast", "best")
 DEFAULT = ("pixels", "hog", "sift", "paper", "fast")
 
@@ -66,7 +79,7 @@ def compare(
     [bold]pixels, hog[/bold]  pixels or histograms of oriented gradients, linear SVM
     [bold]sift, llc, llc-1000[/bold]  dense SIFT, LLC codes, a pyramid, linear SVM
     [bold]kspm, scspm[/bold]  other codes of dense SIFT
-    [bold]src[/bold]     sparse sums of training images, from pixels
+    [bold]src, fddl, lc-ksvd[/bold]  sparse sums of training images, learned dictionaries
     [bold]nbnn, svm-knn[/bold]  neighbours; nbnn is slow, minutes for a thousand images
 
     Every method learns from the same images and is tested on the same others,

@@ -24,6 +24,8 @@ PROTOCOL_HELP = {
     "caltech256": "Caltech-256, objects (30 images of each class for training).",
 }
 
+ALL = "all"  # rows
+
 reproduce = typer.Typer(
     no_args_is_help=True,
     help="The paper's tables and figures, measured on the paper's data.",
@@ -31,7 +33,10 @@ reproduce = typer.Typer(
 )
 
 Data = Annotated[Path, typer.Option(help="Folder of the data sets, or of this one.", show_default=False)]
-Json = Annotated[Path | None, typer.Option("--json", help="Also write the rows to this file.")]
+Json = Annotated[
+    Path | None,
+    typer.Option("--json", help="Also write the rows to this file; those of other methods are kept."),
+]
 
 
 def _protocol_command(name: str) -> Callable[..., None]:
@@ -43,7 +48,13 @@ def _protocol_command(name: str) -> Callable[..., None]:
         ] = None,
         method: Annotated[
             list[str] | None,
-            typer.Option("--methods", "--method", help="Only this row (may be repeated)."),
+            typer.Option(
+                "--methods",
+                "--method",
+                help="Only this row (may be repeated). all: the compared systems as well, which take "
+                "hours on Caltech-101. Default: ours and raw pixels.",
+                show_default=False,
+            ),
         ] = None,
         json_file: Json = None,
         seed: Seed = 0,
@@ -56,9 +67,11 @@ def _protocol_command(name: str) -> Callable[..., None]:
         from midfea.trials import default_cache
 
         protocol = PROTOCOLS[name]
-        names = [m.name for m in protocol.methods]
-        for unknown in set(method or ()) - set(names):
-            raise ValueError(f"no method {unknown!r} in {name}: choose from {', '.join(names)}")
+        names = [m.name for m in protocol.methods] + [s.name for s in protocol.compared]
+        for unknown in set(method or ()) - {*names, ALL}:
+            raise ValueError(f"no method {unknown!r} in {name}: choose from {', '.join([ALL, *names])}")
+        if ALL in (method or ()):
+            method = names
         check_outputs(json_file)
         folder = None if no_cache else cache or default_cache()
         try:
@@ -138,22 +151,8 @@ def results(
 
 
 def _finish(rows: Sequence[Row], json_file: Path | None, seeds: Iterable[int]) -> None:
-    """Print the table, ours beside the paper's, and write the rows."""
-    from midfea.reproduce.results import verdict
+    """Print the table, ours beside the paper's, and write the rows; others in the file are kept."""
+    from midfea.reproduce.results import COLUMNS, cells, with_kept
 
-    print_table(
-        ("method", "metric", "mean", "deviation", "trials", "paper", "ours - paper"),
-        [
-            (
-                row["method"],
-                row["metric"],
-                f"{row['mean']:.2f}",
-                f"{row['std']:.2f}",
-                str(row["trials"]),
-                "" if row["paper"] is None else f"{row['paper']}",
-                verdict(row),
-            )
-            for row in rows
-        ],
-    )
-    save_rows(rows, json_file, seeds)
+    print_table(COLUMNS, [cells(row) for row in rows])
+    save_rows(with_kept(rows, json_file), json_file, seeds)

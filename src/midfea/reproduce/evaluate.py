@@ -8,6 +8,8 @@ neuron-selectivity layer, which is learned anew for each fold (`midfea.estimator
 
 from __future__ import annotations
 
+import time
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -16,6 +18,7 @@ from numpy.typing import NDArray
 from sklearn.svm import SVC, SVR
 
 from midfea.baselines.linear_svm import N_FOLDS, fit_svm, scaling, standardised
+from midfea.baselines.registry import fit_images
 from midfea.engines import EngineSettings
 from midfea.estimators.neuron_selectivity import fit_ns_layer
 from midfea.estimators.ns_choice import CANDIDATES, choose_layer
@@ -24,9 +27,12 @@ from midfea.learning.folds import split as split_at
 from midfea.learning.head import C_CANDIDATES, Features, LearnLayer, fit_linear_head, validate_C
 from midfea.reproduce.protocols import Indices, Method, Split
 from midfea.reproduce.subclasses import subclass_layer
+from midfea.reproduce.systems import Compared
 
 AGE_C_GRID = (3.0, 10.0, 30.0)  # of the regression
 YEARS_PER_CLASS = 10  # of the layer's neurons
+# How rows call the times of a compared system: of its training, and of a test image, all in one call.
+SECONDS, MILLISECONDS = "seconds_to_train", "ms_per_image"
 
 
 def evaluate_classes(
@@ -41,22 +47,63 @@ def evaluate_classes(
 ) -> dict[str, float]:
     """Accuracy on the test samples in percent: the mean over the classes, and overall."""
     numbers, test = np.unique(y, return_inverse=True)[1], split[1]
-    labels = numbers[test]
-    correct = predictions(x, numbers, groups, split, method, seed) == labels
+    correct = predictions(x, numbers, groups, split, method, seed) == numbers[test]
+    return accuracies(correct, y[test], most_tested, uncounted)
+
+
+def evaluate_system(
+    images: Sequence[Any],
+    y: NDArray[Any],
+    groups: NDArray[Any] | None,
+    split: Split,
+    system: Compared,
+    seed: int,
+    most_tested: int | None = None,
+    uncounted: str | None = None,
+) -> dict[str, float]:
+    """The same of a compared system, and its times."""
+    train, test = split
+    if system.max_tested is not None:
+        test = test[_first_of_each(y[test], system.max_tested)]
+    model = system.make(seed)
+    inner = None if groups is None else groups[train]
+    started = time.perf_counter()
+    fit_images(model, [images[i] for i in train], y[train], inner)
+    trained = time.perf_counter()
+    predicted = model.predict([images[i] for i in test])
+    return {
+        **accuracies(predicted == y[test], y[test], most_tested, uncounted),
+        SECONDS: trained - started,
+        MILLISECONDS: 1e3 * (time.perf_counter() - trained) / len(test),
+    }
+
+
+def accuracies(
+    correct: NDArray[np.bool_],
+    labels: NDArray[Any],
+    most_tested: int | None = None,
+    uncounted: str | None = None,
+) -> dict[str, float]:
+    """Of test samples in percent: the mean over the classes, overall, and the variants asked for."""
     metrics = {
         "mean per-class accuracy": per_class(correct, labels),
         "accuracy": 100 * float(correct.mean()),
     }
     if uncounted is not None:
-        counted = y[test] != uncounted
+        counted = labels != uncounted
         name = f"{uncounted} not counted"
         metrics[f"mean per-class accuracy, {name}"] = per_class(correct[counted], labels[counted])
         metrics[f"accuracy, {name}"] = 100 * float(correct[counted].mean())
     if most_tested is not None:
-        few = np.concatenate([np.flatnonzero(labels == c)[:most_tested] for c in np.unique(labels)])
+        few = _first_of_each(labels, most_tested)
         name = f"mean per-class accuracy, at most {most_tested} tested"
         metrics[name] = per_class(correct[few], labels[few])
     return metrics
+
+
+def _first_of_each(labels: NDArray[Any], n: int) -> Indices:
+    """Indices of the first n samples of each class."""
+    return np.concatenate([np.flatnonzero(labels == label)[:n] for label in np.unique(labels)])
 
 
 def evaluate_numbers(

@@ -19,6 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from midfea import datasets
+from midfea.reproduce import systems
+from midfea.reproduce.systems import Compared
 
 Indices = NDArray[np.intp]
 Split = tuple[Indices, Indices]  # training samples and test samples
@@ -49,6 +51,7 @@ class Protocol:
     splits: Callable[[Any, int, int], list[Split]]  # data, trials, seed
     methods: tuple[Method, ...]
     trials: int
+    compared: tuple[Compared, ...] = ()
     size: tuple[int, int] | None = None  # of raw pixels, where images differ in size
     task: Literal["classes", "numbers"] = "classes"
     uncounted: str | None = None  # a class that a variant of the numbers leaves out
@@ -176,6 +179,7 @@ PROTOCOLS: dict[str, Protocol] = {
             Method("MidFea-NS, 300-d, one against one", _FACES_300, _OF_FACES, one_vs_one=True),
         ),
         trials=10,
+        compared=systems.FACES,
     ),
     "ar-gender": Protocol(
         "AR, gender: the first 25 men and women for training, the others for test",
@@ -191,6 +195,7 @@ PROTOCOLS: dict[str, Protocol] = {
             *_with_layer("Random faces", None, _OF_GENDER, projected=300),
         ),
         trials=10,
+        compared=systems.GENDER,
         person_folds=True,
     ),
     "yale-b": Protocol(
@@ -203,6 +208,7 @@ PROTOCOLS: dict[str, Protocol] = {
             Method("MidFea-NS", _LIGHTS, _OF_FACES[:1]),
         ),
         trials=10,
+        compared=systems.YALE,
     ),
     "fg-net": Protocol(
         "FG-NET, age: leave one person out",
@@ -232,6 +238,7 @@ PROTOCOLS: dict[str, Protocol] = {
             Method("MidFea, ours", _OUR_OBJECTS),
         ),
         trials=3,
+        compared=systems.OBJECTS,
         size=(32, 32),
         # The paper's 2040 neurons speak for 102 classes; others count 101.
         uncounted="BACKGROUND_Google",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 from midfea.provenance import Row
@@ -37,15 +38,22 @@ SECTIONS: dict[str, tuple[str, str]] = {
         "more than 1 attention to the face. projection: accuracy in so many dimensions.",
     ),
 }
+COLUMNS = (
+    *("method", "metric", "mean", "deviation", "trials", "paper", "ours - paper"),
+    *("own paper", "s to train", "ms per image"),
+)
 INTRODUCTION = """\
 # Results
 
 Written by `midfea reproduce results` from the files in `results/`, each of which the command
 above its table wrote. Mean and deviation are over the trials: random splits or, where the split is
-fixed, seeds of all that is learned; of ages, over the people. Accuracies in percent. The last column
-is our mean less the paper's number, "above" or "below" if they differ by more than one deviation (of
-ages: one standard error of the mean). Every row of the files says where it comes from ("about"); of
-rows older than this record, git history gives the commit that last changed them."""
+fixed, seeds of all that is learned; of ages, over the people. Accuracies in percent. "ours - paper"
+is our mean less the number in the paper's table, "above" or "below" if they differ by more than one
+deviation (of ages: one standard error of the mean); of a difference of two rows, Student's t stands
+there. "own paper" is what the authors of a compared system reported, on their splits and image
+sizes. Times are those of one machine with other work to do, on all its cores. Every row of the files
+says where it comes from ("about"); of rows older than this record, git history gives the commit that
+last changed them."""
 
 
 def results_page(folder: Path) -> str:
@@ -87,6 +95,7 @@ def _findings(rows: list[Row]) -> list[str]:
     paper = {row["method"]: row["paper"] for row in main if row["paper"] is not None}
     verdicts = [f"{row['method']} {verdict(row)}" for row in main if row["method"] in paper]
     sentences = [f"Beside the paper ({rows[0]['metric']}): {'; '.join(verdicts)}."] if verdicts else []
+    sentences += _winners(main)
     for row in main:
         layered, less, plain = row["method"].partition(" less ")
         if less:
@@ -95,6 +104,24 @@ def _findings(rows: list[Row]) -> list[str]:
             theirs = f"; in the paper {paper[layered] - paper[plain]:+.2f}" if both else ""
             sentences.append(f"{gain}{theirs}.")
     return sentences + _claims(rows)
+
+
+def _winners(main: list[Row]) -> list[str]:
+    """Who is first here and in the paper, of the rows that both have; and who is first of all."""
+    both = [row for row in main if row["paper"] is not None]
+    single = [row for row in main if " less " not in row["method"]]
+    if len(both) < 2 or both[0]["metric"].startswith("MAE"):
+        return []
+
+    def ranking(key: str) -> str:
+        ranked = sorted(both, key=lambda row: -float(row[key]))
+        return " > ".join(f"{row['method']} {row[key]:.1f}" for row in ranked)
+
+    best = max(single, key=lambda row: float(row["mean"]))
+    return [
+        f"From the best, here: {ranking('mean')}. In the paper: {ranking('paper')}.",
+        f"Best of all rows: {best['method']} ({best['mean']:.1f}).",
+    ]
 
 
 def _t(row: Row) -> str:
@@ -121,17 +148,45 @@ def _claims(rows: list[Row]) -> list[str]:
     return sentences
 
 
+def cells(row: Row) -> tuple[str, ...]:
+    """Of a row, the text for each of `COLUMNS`."""
+    more = [row.get(key) for key in ("published", "seconds_to_train", "ms_per_image")]
+    return (
+        row["method"],
+        row["metric"],
+        f"{row['mean']:.2f}",
+        f"{row['std']:.2f}",
+        str(row["trials"]),
+        "" if row["paper"] is None else str(row["paper"]),
+        verdict(row),
+        *("" if value is None else f"{value:.4g}" for value in more),
+    )
+
+
+def with_kept(rows: Sequence[Row], path: Path | None) -> list[Row]:
+    """New rows, and before them those of a file that stay: of other methods than the new ones.
+
+    A difference stays if both of its methods do.
+    """
+    if path is None or not path.exists():
+        return list(rows)
+    new = {(row["dataset"], method) for row in rows for method in row["method"].split(" less ")}
+    old: list[Row] = json.loads(path.read_text())
+    kept = [
+        row for row in old if not any((row["dataset"], m) in new for m in row["method"].split(" less "))
+    ]
+    return kept + list(rows)
+
+
 def _table(rows: list[Row]) -> list[str]:
     several = len({row["dataset"] for row in rows}) > 1
-    header = ["method", "metric", "mean", "deviation", "trials", "paper", "ours - paper"]
-    header = ["data", *header] if several else header
-    lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
+    used = [i for i, column in enumerate(zip(*map(cells, rows), strict=True)) if any(column)]
+    lines = [[*(["data"] if several else []), *(COLUMNS[i] for i in used)]]
     for row in rows:
-        cells = [row["dataset"]] if several else []
-        cells += [row["method"], row["metric"], f"{row['mean']:.2f}", f"{row['std']:.2f}"]
-        cells += [str(row["trials"]), "" if row["paper"] is None else str(row["paper"]), verdict(row)]
-        lines.append("| " + " | ".join(cells) + " |")
-    return lines
+        values = cells(row)
+        lines.append([*([row["dataset"]] if several else []), *(values[i] for i in used)])
+    lines.insert(1, ["---"] * len(lines[0]))
+    return ["| " + " | ".join(line) + " |" for line in lines]
 
 
 def _origin(rows: list[Row]) -> str:

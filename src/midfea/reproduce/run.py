@@ -13,9 +13,16 @@ import numpy as np
 from midfea.baselines.raw_pixels import raw_pixels
 from midfea.progress import track
 from midfea.provenance import Row, make_row
-from midfea.reproduce.evaluate import evaluate_classes, evaluate_numbers
+from midfea.reproduce.evaluate import (
+    MILLISECONDS,
+    SECONDS,
+    evaluate_classes,
+    evaluate_numbers,
+    evaluate_system,
+)
 from midfea.reproduce.features import randomly_projected, span_features
 from midfea.reproduce.protocols import Method, Protocol, Split
+from midfea.reproduce.systems import Compared
 from midfea.trials import Result, Trials, content_key
 
 
@@ -31,21 +38,31 @@ def run_protocol(
 ) -> tuple[list[Row], list[str]]:
     """The rows of the table, and what is missing from the data set.
 
-    A row is {"dataset", "method", "metric", "mean", "std", "trials", "paper"}. The last ones say what
-    the NS layer is worth: the difference with it and without, of the same trials. With `cache`, features
-    and finished trials are kept in that folder and not computed again.
+    A row is {"dataset", "method", "metric", "mean", "std", "trials", "paper"}; of compared systems also
+    "published", "seconds_to_train" and "ms_per_image". The last ones say what the NS layer is worth: the
+    difference with it and without, of the same trials. `methods` names rows; None means ours and raw
+    pixels. With `cache`, features and finished trials are kept in that folder and not computed again.
     """
-    chosen = [m for m in protocol.methods if methods is None or m.name in methods]
+    known: tuple[Method | Compared, ...] = (*protocol.methods, *protocol.compared)
+    chosen = [
+        m for m in (protocol.methods if methods is None else known) if not methods or m.name in methods
+    ]
     loaded = protocol.load(data)
     splits = protocol.splits(loaded, protocol.trials if trials is None else trials, seed)
     # Split by split, so that what is finished when a run is broken off can be compared.
-    work = [(method, trial, split) for trial, split in enumerate(splits) for method in chosen]
+    work = [
+        (method, trial, split)
+        for trial, split in enumerate(splits)
+        for method in chosen
+        if isinstance(method, Method) or method.trials is None or trial < method.trials
+    ]
     results: dict[str, list[Result]] = {method.name: [] for method in chosen}
     images = content_key([np.asarray(image) for image in loaded.images])
     finished = Trials(cache)
     for method, trial, split in track(work, name, len(work)):
         measure = partial(_one, protocol, method, loaded, split, seed + trial, cache)
-        key = content_key(name, images, _settings(method), seed + trial, *split)
+        settings = _settings(method) if isinstance(method, Method) else method.name
+        key = content_key(name, images, settings, seed + trial, *split)
         results[method.name].append(finished.result(key, measure))
     rows = [row for method in chosen for row in _rows(name, protocol, method, results[method.name])]
     return rows + _gains(name, protocol, results), loaded.missing
@@ -95,8 +112,17 @@ def _settings(method: Method) -> dict[str, Any]:
 
 
 def _one(
-    protocol: Protocol, method: Method, data: Any, split: Split, seed: int, cache: Path | None
+    protocol: Protocol,
+    method: Method | Compared,
+    data: Any,
+    split: Split,
+    seed: int,
+    cache: Path | None,
 ) -> Result:
+    groups = data.groups if protocol.person_folds else None
+    limits = protocol.most_tested, protocol.uncounted
+    if isinstance(method, Compared):
+        return evaluate_system(data.images, data.target, groups, split, method, seed, *limits)
     train = split[0]
     # Of ages each person is tested with all others known, so the span is that of all images.
     span = np.arange(len(data.images)) if protocol.task == "numbers" else train
@@ -107,8 +133,6 @@ def _one(
     else:
         x = span_features(data.images, train, method.settings, seed, cache, span=span)
     if protocol.task == "classes":
-        groups = data.groups if protocol.person_folds else None
-        limits = protocol.most_tested, protocol.uncounted
         return evaluate_classes(x, data.target, groups, split, method, seed, *limits)
     parts = [x]
     if method.shape:
@@ -117,14 +141,19 @@ def _one(
     return evaluate_numbers(parts, data.target, data.groups, split, method, seed)
 
 
-def _rows(name: str, protocol: Protocol, method: Method, results: list[Result]) -> list[Row]:
+def _rows(name: str, protocol: Protocol, method: Method | Compared, results: list[Result]) -> list[Row]:
     """One row for each metric. Of ages: the mean absolute error, its deviation over the people."""
     if protocol.task == "numbers":
         errors = np.concatenate([result["error of each person"] for result in results])
         counts = np.concatenate([result["images of each person"] for result in results])
         row = make_row(name, method.name, "MAE (years)", errors.tolist(), method.paper)
         return [{**row, "mean": round(float(errors @ counts / counts.sum()), 3)}]
+    columns = {key: [result[key] for result in results] for key in results[0]}
+    more: Row = {}
+    if isinstance(method, Compared):
+        times = {key: round(float(np.median(columns.pop(key))), 3) for key in (SECONDS, MILLISECONDS)}
+        more = {"published": method.published, "max_tested": method.max_tested, **times}
     return [
-        make_row(name, method.name, metric, [result[metric] for result in results], method.paper)
-        for metric in results[0]
+        {**make_row(name, method.name, metric, values, method.paper), **more}
+        for metric, values in columns.items()
     ]
