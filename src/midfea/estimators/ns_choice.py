@@ -26,7 +26,7 @@ CANDIDATES: tuple[Mapping[str, Any], ...] = (
     {"length": 1.0, "beta": 0.5, "center": False},
 )
 
-CLEARLY_BETTER = 2.0  # standard deviations of a sum of as many coin tosses
+MIN_DEVIATIONS = 2.0  # a gain must be so many standard deviations of chance
 
 
 class LayerChoice(NamedTuple):
@@ -48,7 +48,7 @@ def choose_layer(
     random_state: int | np.random.RandomState | None = None,
     class_weights: NDArray[np.float32] | None = None,
 ) -> LayerChoice:
-    """The layer with which a linear SVM is most often right on samples held out.
+    """The layer with which a linear SVM is most often correct on samples held out.
 
     First the number of neurons, with the first candidate's settings, then the other candidates; each
     replaces the best so far if it is clearly better. The layer is learned anew for each fold, without
@@ -86,4 +86,4 @@ def choose_layer(
 def clearly_better(new: NDArray[Any], old: NDArray[Any]) -> bool:
     """Whether more than chance lies between predictions of the same samples: weights of correct ones."""
     gains = new.astype(np.float64) - old
-    return bool(gains.sum() > CLEARLY_BETTER * np.sqrt(np.square(gains).sum()))
+    return bool(gains.sum() > MIN_DEVIATIONS * np.sqrt(np.square(gains).sum()))
