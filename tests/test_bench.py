@@ -77,7 +77,7 @@ def test_paper_table(monkeypatch):
     for name in ("midfea", "KSPM", "ScSPM", "LLC"):
         steps = [row[name] for row in rows[:-1] if row[name] is not None]
         assert min(steps) > 0 and sum(steps) == pytest.approx(total[name], abs=0.01)
-    assert "Times midfea's total: KSPM" in remarks[0]
+    assert "Times midfea's total (below 1: faster): KSPM" in remarks[0]
 
 
 def test_peers(model, tmp_path, monkeypatch):

@@ -239,6 +239,10 @@ def test_compare_with_bad_input(photos, tmp_path):
     fails_in_one_line(
         midfea("compare", "--data", photos / "train", "--methods", "fast,magic"), "'magic'", "sift"
     )
+    fails_in_one_line(
+        midfea("compare", photos / "train", "--methods", "hog", "magic"),
+        "magic: no such folder",
+    )
     nowhere = tmp_path / "no" / "rows.json"
     fails_in_one_line(midfea("compare", "--data", photos / "train", "--json", nowhere), "no folder")
     one = tmp_path / "one"

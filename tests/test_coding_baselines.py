@@ -284,13 +284,11 @@ def test_patches_that_do_not_fit_are_left_out():
     pyramid = SpatialPyramid(n_words=5, patch_sizes=(16, 31), random_state=0).fit(images)
     descriptors, _ = pyramid.describe(images[0])
     assert len(descriptors) == 1 * 5
-    with pytest.raises(ValueError, match="one patch needs 16x16"):
+    with pytest.raises(ValueError, match="at least 16x16 are needed"):
         pyramid.transform([np.zeros((10, 40))])
 
 
 def test_errors_say_what_to_do(data):
-    with pytest.raises(ValueError, match=r"n_words=500 words cannot be learned from 16 descriptors"):
-        LLC(n_words=500, n_samples=16).fit(data.images[::6], data.target[::6] % 2)
     with pytest.raises(ValueError, match="patch_sizes must be whole numbers, 4 or more"):
         LLC(patch_sizes=(2,)).fit(data.images, data.target)
     with pytest.raises(ValueError, match="'penalty' parameter"):

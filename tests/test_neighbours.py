@@ -133,7 +133,7 @@ def test_patches_that_do_not_fit_are_left_out():
     images = [image[:20] for image in DRAWN.images[:2]]
     one, both = (NBNN(patch_sizes=sizes, n_jobs=1).fit(images, [0, 1]) for sizes in ((16,), (16, 24)))
     np.testing.assert_array_equal(one.descriptors_[0], both.descriptors_[0])
-    with pytest.raises(ValueError, match="20x56 pixels, one patch needs 24x24"):
+    with pytest.raises(ValueError, match="20x56 pixels, at least 24x24 are needed"):
         NBNN(patch_sizes=(24, 32)).fit(images, [0, 1])
 
 

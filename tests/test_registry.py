@@ -1,10 +1,12 @@
 """Every compared system as `midfea compare` makes it: it learns from images and names their classes."""
 
+import pickle
+
 import numpy as np
 import pytest
 
 from midfea.baselines.registry import SYSTEMS, fit_images
-from midfea.bench.methods import TITLES
+from midfea.bench.methods import TITLES, compare_methods
 from midfea.cli.compare import METHODS
 from midfea.datasets import load_surfaces
 
@@ -34,3 +36,25 @@ def test_system_learns_from_images(name):
 
 def test_the_command_knows_every_method():
     assert tuple(TITLES) == METHODS
+
+
+def test_a_method_that_cannot_learn_is_left_out(tmp_path):
+    images = [np.full((12, 12), value, np.uint8) for value in (10, 20, 200, 210)]  # no patch of 16 fits
+    labels = np.array(["dark", "dark", "light", "light"])
+    rows, failed = compare_methods(images, labels, ["pixels", "sift"], dataset="small", n_splits=2)
+    assert [row["method"] for row in rows] == ["raw pixels + SVM"] and rows[0]["trials"] == 2
+    assert list(failed) == ["sift"]
+    assert "12x12 pixels, at least 16x16 are needed" in failed["sift"]
+
+
+def test_few_descriptors_give_fewer_words():
+    images = [image[:24, :24] for image in DRAWN.images[:4]]
+    model = SYSTEMS["sift"].make(0, 1).fit(images, [0, 0, 1, 1])
+    assert len(model.pyramid_.words_) == 16  # four patches in each image
+    assert model.predict(images).shape == (4,)
+
+
+def test_hog_is_stored(tmp_path):
+    model = SYSTEMS["hog"].make(0, 1).fit(DRAWN.images[::4], DRAWN.target[::4])
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.predict(DRAWN.images), model.predict(DRAWN.images))

@@ -149,5 +149,5 @@ def test_svm_raw_asks_for_one_size():
     with pytest.raises(ValueError, match="differ in size"):
         SVMRaw(shape=None).fit(images, [0, 1])
     fitted = SVMRaw(shape=None, C=1.0).fit(np.stack([images[0]] * 2), [0, 1])
-    with pytest.raises(ValueError, match="30 pixels expected, got 35"):
+    with pytest.raises(ValueError, match="image 0 has 7x5 pixels, expected are 6x5"):
         fitted.predict(images[1:])

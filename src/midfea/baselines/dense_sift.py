@@ -73,7 +73,7 @@ def dense_sift(
     if min(image.shape) < patch_size:
         raise ValueError(
             f"the image has {image.shape[0]}x{image.shape[1]} pixels, one patch needs "
-            f"{patch_size}x{patch_size}: leave it out, or choose a smaller patch_size"
+            f"{patch_size}x{patch_size}: leave it out, or choose a smaller patch"
         )
     pixels = np.ascontiguousarray(image, dtype=np.float32) / np.float32(255)
     rows, columns = (grid(length, step, patch_size) for length in image.shape)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -76,11 +77,15 @@ class FeatureSVM(ClassifierMixin, BaseEstimator):
 
 
 def _pixels(images: Sequence[Grey], seed: int) -> Extract:
-    return lambda image: pixel_vector(image, (PIXELS_SIDE, PIXELS_SIDE))
+    return partial(pixel_vector, shape=(PIXELS_SIDE, PIXELS_SIDE))
 
 
 def _hog(images: Sequence[Grey], seed: int) -> Extract:
-    return lambda image: unit_length(hog_maps(resize(image, (HOG_SIDE, HOG_SIDE))).ravel())
+    return _hog_vector
+
+
+def _hog_vector(image: Grey) -> Features:
+    return unit_length(hog_maps(resize(image, (HOG_SIDE, HOG_SIDE))).ravel())
 
 
 FEATURES: dict[str, LearnFeature] = {"pixels": _pixels, "hog": _hog}

@@ -51,11 +51,10 @@ class LCKSVD(ClassifierMixin, BaseEstimator):
     sparsity : int, default=30
         Largest number of atoms in a code; never more than there are features or atoms.
     alpha : float, default=0.01
-        Factor of the label consistency. The authors give 16 for Extended Yale B and 1e-6 for
-        Caltech-101. With samples of length 1 and 15 atoms in a class, 16 makes the labels weigh 240
-        times what the samples weigh, and codes of new samples, which have no labels, come out wrong.
+        Factor of the label consistency, for samples of length 1. It weighs the labels against the
+        squared length of the samples: the authors' 16 for Extended Yale B suits much longer ones.
     beta : float, default=0.01
-        Factor of the classifier's error, in variant 2. The authors give 4 and 1e-6.
+        Factor of the classifier's error, in variant 2.
     variant : {1, 2}, default=2
         1 leaves the classifier out of the objective: it is learned from the codes at the end.
     n_iter : int, default=50

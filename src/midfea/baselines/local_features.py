@@ -21,9 +21,12 @@ CELL = 8  # pixels of a HOG cell
 SIFT_PATCH = 16  # pixels across a SIFT descriptor, as in ScSPM
 
 
-def grey_images(images: Any, max_side: int | None = None) -> list[Grey]:
-    """Grey pixels, white at 255, of images as users give them; the longer side at most `max_side`."""
-    pictures = Pictures(Images(images), max_side)
+def grey_images(images: Any, max_side: int | None = None, min_side: int = 1) -> list[Grey]:
+    """Grey pixels, white at 255, of images as users give them; the longer side at most `max_side`.
+
+    ImageError names an image of which a side is shorter than `min_side`.
+    """
+    pictures = Pictures(Images(images), max_side, min_side)
     return [p.grey if p.white == 255 else p.grey * np.float32(255 / p.white) for p in pictures]
 
 

@@ -46,8 +46,8 @@ class NBNN(ClassifierMixin, BaseEstimator):
         takes several; n sizes take n^2 times as long.
     position_weight : float, default=2.0
         Factor of the place in the image, which is appended to each descriptor (alpha in the paper); 0
-        leaves the place out. The paper chooses it by validation, as `GridSearchCV` can; validation on
-        training images of Caltech-101, where things lie in the middle, prefers 2 or 3 to 1.
+        leaves the place out. The paper chooses it by validation, as `GridSearchCV` can. Bytes hold
+        places and descriptors: with a large weight descriptors are coarse (1 % off at 1, 6 % at 5).
     max_side : int or None, default=150
         Images are reduced so that the longer side has at most so many pixels; None: as they are.
     n_jobs : int or None, default=None
@@ -111,7 +111,7 @@ class NBNN(ClassifierMixin, BaseEstimator):
         if not len(self.patch_sizes):
             raise ValueError("patch_sizes is empty: give at least one size, such as (16,)")
         deadline = Deadline(self.time_limit, "NBNN")
-        greys = grey_images(images, self.max_side)
+        greys = grey_images(images, self.max_side, min(self.patch_sizes))
         self.classes_, numbers = class_numbers(y, greys)
         described = in_parallel(
             lambda i: self._describe(greys[i]), range(len(greys)), n_threads(self.n_jobs)
@@ -130,7 +130,7 @@ class NBNN(ClassifierMixin, BaseEstimator):
         """Of each image from each class (n, n_classes): squared distances, summed over descriptors."""
         check_is_fitted(self)
         deadline = Deadline(self.time_limit, "NBNN")
-        greys = grey_images(images, self.max_side)
+        greys = grey_images(images, self.max_side, min(self.patch_sizes))
 
         def of_image(i: int) -> list[int]:
             own, sums = self._describe(greys[i]), []

@@ -25,7 +25,7 @@ from midfea.baselines.coders import (
 from midfea.baselines.dense_sift import N_VALUES, sift_at_sizes
 from midfea.baselines.dictionary import learn_dictionary
 from midfea.baselines.limits import Deadline, check_memory
-from midfea.baselines.local_features import grey_images, sample_descriptors
+from midfea.baselines.local_features import sample_descriptors
 from midfea.baselines.pyramid_base import COUNT, POSITIVE, PyramidBase
 from midfea.engines import Projection
 from midfea.engines.cpu.search import WordIndex
@@ -111,13 +111,13 @@ class SpatialPyramid(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PyramidB
     def fit(self, images: Any, y: Any = None) -> SpatialPyramid:
         """Learn the words from images (arrays or file names); `y` is ignored."""
         deadline = Deadline(self.time_limit, "SpatialPyramid")
-        return self.learn(grey_images(images, self.max_side), deadline)
+        return self.learn(self.greys(images), deadline)
 
     def transform(self, images: Any) -> Floats:
         """Features of the images, (n, n_features) float32."""
         check_is_fitted(self, "coder_")
         deadline = Deadline(self.time_limit, "SpatialPyramid")
-        return self.features(grey_images(images, self.max_side), deadline)
+        return self.features(self.greys(images), deadline)
 
     def learn(self, greys: Sequence[Grey], deadline: Deadline) -> SpatialPyramid:
         """`fit` on grey images, white at 255, that are already reduced."""
@@ -132,16 +132,12 @@ class SpatialPyramid(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PyramidB
             return self.describe(grey)[0]
 
         samples = sample_descriptors(greys, describe, self.n_samples, rng)
-        if len(samples) < self.n_words:
-            raise ValueError(
-                f"n_words={self.n_words} words cannot be learned from {len(samples)} descriptors: "
-                "give more or larger images, a smaller step, or fewer words"
-            )
-        self.coder_ = self._learn_coder(samples, rng, deadline)
+        n_words = min(self.n_words, len(samples))
+        self.coder_ = self._learn_coder(samples, n_words, rng, deadline)
         self.words_ = self.coder_.words
         self.projection_ = Projection() if self.encoding != "hard" else None
         if self.n_components is not None:
-            n_codes = N_CELLS * self.n_words
+            n_codes = N_CELLS * n_words
             self.projection_ = Projection(projection_matrix(n_codes, self.n_components, "sparse", rng))
         return self
 
@@ -165,12 +161,14 @@ class SpatialPyramid(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PyramidB
         pooled = self.coder_.pool(codes, finest_cells(places, grey.shape))
         return pooled if self.projection_ is None else self.projection_.apply(pooled[None])[0]
 
-    def _learn_coder(self, samples: Floats, rng: np.random.RandomState, deadline: Deadline) -> Coder:
+    def _learn_coder(
+        self, samples: Floats, n_words: int, rng: np.random.RandomState, deadline: Deadline
+    ) -> Coder:
         threads, self.objective_ = n_threads(self.n_jobs), None
         if self.encoding == "sparse":
             atoms, self.objective_ = learn_dictionary(
                 samples,
-                self.n_words,
+                n_words,
                 self.penalty,
                 max_iter=self.n_rounds,
                 random_state=rng,
@@ -188,7 +186,7 @@ class SpatialPyramid(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PyramidB
         with linear_algebra_threads(1):  # the same words for any number of threads
             words = kmeans(
                 samples,
-                self.n_words,
+                n_words,
                 max_iter=self.n_rounds,
                 random_state=rng,
                 what="words",
@@ -196,7 +194,7 @@ class SpatialPyramid(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PyramidB
             )
         if self.encoding == "hard":
             return HardWords(words)
-        return LocalCodes(words, min(self.n_neighbors, self.n_words), self.beta)
+        return LocalCodes(words, min(self.n_neighbors, n_words), self.beta)
 
     @property
     def _n_features_out(self) -> int:

@@ -11,6 +11,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval
 
 from midfea.baselines.dense_sift import N_BINS
+from midfea.baselines.local_features import grey_images
+from midfea.pictures.resize import Grey
 
 COUNT = Interval(Integral, 1, None, closed="left")
 POSITIVE = Interval(Real, 0, None, closed="neither")
@@ -22,7 +24,8 @@ class PyramidBase(BaseEstimator):
 
     Parameters
     ----------
-    n_words : words that descriptors are coded over, learned by k-means or as atoms of a dictionary.
+    n_words : words that descriptors are coded over, learned by k-means or as atoms of a dictionary;
+        fewer if the images have fewer descriptors.
     patch_sizes : pixels on each side of the patches. One that does not fit into an image is left out
         there.
     step : pixels between neighbouring patches.
@@ -63,6 +66,10 @@ class PyramidBase(BaseEstimator):
         tags.input_tags.three_d_array = True
         tags.input_tags.string = True
         return tags
+
+    def greys(self, images: Any) -> list[Grey]:
+        """Grey pixels of images, reduced; ImageError if no patch fits into one."""
+        return grey_images(images, self.max_side, min(self.patch_sizes))
 
     def check_parameters(self) -> None:
         """ValueError if one cannot be used."""

@@ -15,7 +15,6 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from midfea.baselines.labels import class_numbers
 from midfea.baselines.limits import Deadline
 from midfea.baselines.linear_svm import fit_svm
-from midfea.baselines.local_features import grey_images
 from midfea.baselines.pyramid import Encoding, SpatialPyramid
 from midfea.baselines.pyramid_base import POSITIVE, PyramidBase
 from midfea.learning.folds import Indices
@@ -68,7 +67,7 @@ class PyramidClassifier(ClassifierMixin, PyramidBase):
         images = Images(images)
         check_consistent_length(images, groups)
         self.classes_, numbers = class_numbers(y, images)
-        greys, rng = grey_images(images, self.max_side), check_random_state(self.random_state)
+        greys, rng = self.greys(images), check_random_state(self.random_state)
         self.pyramid_ = self._pyramid(rng.randint(2**31 - 1)).learn(greys, deadline)
         features = self.pyramid_.features(greys, deadline)
         with linear_algebra_threads(1):  # the same SVM for any number of threads
@@ -80,7 +79,7 @@ class PyramidClassifier(ClassifierMixin, PyramidBase):
         """The label of each image."""
         check_is_fitted(self, "svm_")
         deadline = Deadline(self.time_limit, type(self).__name__)
-        features = self.pyramid_.features(grey_images(images, self.max_side), deadline)
+        features = self.pyramid_.features(self.greys(images), deadline)
         with linear_algebra_threads(1):
             return np.asarray(self.classes_[self.svm_.predict(features)])
 

@@ -37,8 +37,8 @@ class RawPixels(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
     Attributes
     ----------
-    n_pixels_ : int
-        Of an image, once it has the shape.
+    shape_ : (int, int)
+        Height and width that every image has in the end.
 
     Examples
     --------
@@ -61,30 +61,33 @@ class RawPixels(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
     def fit(self, images: Any, y: Any = None) -> RawPixels:
         """Look at the size of images (as `MidFeaClassifier` takes them); `y` is ignored."""
-        self._validate_params()
-        self.n_pixels_ = self._n_features_out = self._vectors(images).shape[1]
+        self._learn(images)
         return self
 
     def fit_transform(self, X: Any, y: Any = None, **_: Any) -> Features:
         """`fit` and `transform`; the images are read once."""
-        self._validate_params()
-        vectors = self._vectors(X)
-        self.n_pixels_ = self._n_features_out = vectors.shape[1]
-        return vectors
+        return raw_pixels(self._learn(X), self.shape_)
 
     def transform(self, images: Any) -> Features:
         """The pixels, 0 to 1, as rows (n, height * width)."""
         check_is_fitted(self)
-        vectors = self._vectors(images)
-        if vectors.shape[1] != self.n_pixels_:
-            raise ValueError(
-                f"images of {self.n_pixels_} pixels expected, got {vectors.shape[1]}: "
-                "give images of the size of the training images, or fit with a shape"
-            )
-        return vectors
-
-    def _vectors(self, images: Any) -> Features:
         greys = grey_images(images)
+        for i, grey in enumerate(greys):
+            if self.shape is None and grey.shape != self.shape_:
+                raise ValueError(
+                    f"image {i} has {grey.shape[0]}x{grey.shape[1]} pixels, expected are "
+                    f"{self.shape_[0]}x{self.shape_[1]}, as in training: or fit with a shape"
+                )
+        return raw_pixels(greys, self.shape_)
+
+    def _learn(self, images: Any) -> list[Grey]:
+        self._validate_params()
+        greys = grey_images(images)
+        shape = greys[0].shape if self.shape is None else tuple(self.shape)
+        if len(shape) != 2 or not all(isinstance(side, int | np.integer) and side > 0 for side in shape):
+            raise ValueError(f"shape must be a height and a width, such as (32, 32), got {self.shape!r}")
         if self.shape is None and len({grey.shape for grey in greys}) > 1:
             raise ValueError("the images differ in size: give a shape, such as shape=(32, 32)")
-        return raw_pixels(greys, None if self.shape is None else (self.shape[0], self.shape[1]))
+        self.shape_ = (int(shape[0]), int(shape[1]))
+        self._n_features_out = self.shape_[0] * self.shape_[1]
+        return greys

@@ -1,8 +1,8 @@
 """The systems of the paper's tables by name, each as a classifier of images.
 
-Settings are those that each system's authors published, unless the title says otherwise. Systems that
-take vectors get 32x32 pixels through a random matrix (`RandomFaces`), or the features of a pyramid.
-Self-taught learning is not among them: it needs unlabelled images as well.
+Settings are the defaults of the classes, mostly the published ones (`docs/baselines.md` says where they
+differ). Systems that take vectors get 32x32 pixels through a random matrix (`RandomFaces`), or the
+features of a pyramid. Self-taught learning is not among them: it needs unlabelled images as well.
 """
 
 from __future__ import annotations

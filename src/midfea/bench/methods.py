@@ -44,8 +44,10 @@ def compare_methods(
     seed: int = 0,
     n_jobs: int | None = None,
     finished: Trials | None = None,
-) -> list[Row]:
+) -> tuple[list[Row], dict[str, str]]:
     """A row for each method: its accuracy in percent, mean and deviation over random splits, its times.
+
+    And the methods that cannot learn from these images, with the reason.
 
     Parameters
     ----------
@@ -65,13 +67,20 @@ def compare_methods(
     finished = finished or Trials(None)
     contents = content_key(images, labels, groups, n_jobs)
     steps = [(number, method) for number in range(n_splits) for method in methods]
+    failed: dict[str, str] = {}
     for number, method in track(steps, "methods", len(steps)):
+        if method in failed:
+            continue
         train, test = parts = _split(labels, test_share, seed + number, groups)
         inner = None if groups is None else groups[train]
         key = content_key("compare", contents, method, seed + number, *parts)
         measure = partial(_measure, images, labels, method, train, test, inner, seed + number, n_jobs)
-        results[method].append(finished.result(key, measure))
-    return [_row(dataset, method, results[method], len(test)) for method in methods]
+        try:
+            results[method].append(finished.result(key, measure))
+        except ValueError as error:
+            failed[method] = str(error)
+    able = [method for method in methods if method not in failed]
+    return [_row(dataset, method, results[method], len(test)) for method in able], failed
 
 
 def _measure(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from midfea.cli.common import check_outputs, print_table, save_rows, warn_nested, warn_skipped
+from midfea.cli.common import check_outputs, print_table, save_rows, warn, warn_nested, warn_skipped
 from midfea.cli.groups import Groups, check_groups, choose_groups
 from midfea.cli.mending import mending
 from midfea.cli.options import Cache, Jobs, NoCache, Seed
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from sklearn.utils import Bunch
 
     from midfea.provenance import Row
+    from midfea.trials import Trials
 
 # The names of midfea.bench.methods, here so that --help need not import it; a test compares them.
 SYSTEMS = [
@@ -79,7 +82,8 @@ def compare(
     [bold]pixels, hog[/bold]  pixels or histograms of oriented gradients, linear SVM
     [bold]sift, llc, llc-1000[/bold]  dense SIFT, LLC codes, a pyramid, linear SVM
     [bold]kspm, scspm[/bold]  other codes of dense SIFT
-    [bold]src, fddl, lc-ksvd[/bold]  sparse sums of training images, learned dictionaries
+    [bold]src, fddl, lc-ksvd[/bold]  sparse sums of training images, learned dictionaries; fddl
+            takes minutes from 500 training images on
     [bold]nbnn, svm-knn[/bold]  neighbours; nbnn is slow, minutes for a thousand images
 
     Every method learns from the same images and is tested on the same others,
@@ -103,18 +107,23 @@ def compare(
     finished = Trials(None if no_cache else cache or default_cache())
     with progress_bars():
         photos = _read(place)
-        rows = compare_methods(
-            photos.images,
-            photos.target,
-            chosen,
-            dataset=place.resolve().name,
-            n_splits=splits,
-            test_share=test_share,
-            groups=choose_groups(groups, place, photos),
-            seed=seed,
-            n_jobs=jobs,
-            finished=finished,
-        )
+        with _going_on(finished):
+            rows, failed = compare_methods(
+                photos.images,
+                photos.target,
+                chosen,
+                dataset=place.resolve().name,
+                n_splits=splits,
+                test_share=test_share,
+                groups=choose_groups(groups, place, photos),
+                seed=seed,
+                n_jobs=jobs,
+                finished=finished,
+            )
+    for name, reason in failed.items():
+        warn(f"{name} is left out: {reason}")
+    if not rows:
+        raise ValueError("none of the methods can learn from these images")
     _print(rows)
     n_test = rows[0]["n_test"]
     print(f"{len(photos.images) - n_test} images to learn from, {n_test} to test, {splits} splits.")
@@ -129,9 +138,23 @@ def _folder_and_names(
     """The folder, and the names of methods: `--methods a b` leaves b among the words."""
     more = [str(word) for word in words if methods and str(word) in METHODS]
     given = [word for word in words if str(word) not in more] + ([data] if data else [])
+    for word in given if methods and len(given) > 1 else ():
+        if not word.exists():
+            raise ValueError(f"{word}: no such folder or method; methods are {', '.join(METHODS)}")
     if len(given) != 1:
         raise typer.BadParameter("name one folder, such as: midfea compare photos", param_hint="FOLDER")
     return given[0], [name for part in (*methods, *more) for name in part.split(",")]
+
+
+@contextmanager
+def _going_on(finished: Trials) -> Iterator[None]:
+    """What to do after Ctrl-C."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if finished.folder is not None:
+            warn(f"finished trainings are kept in {finished.folder}: run the same command to go on")
+        raise
 
 
 def _read(place: Path) -> Bunch:

@@ -69,7 +69,8 @@ def _protocol_command(name: str) -> Callable[..., None]:
         protocol = PROTOCOLS[name]
         names = [m.name for m in protocol.methods] + [s.name for s in protocol.compared]
         for unknown in set(method or ()) - {*names, ALL}:
-            raise ValueError(f"no method {unknown!r} in {name}: choose from {', '.join([ALL, *names])}")
+            listed = ", ".join(map(repr, [ALL, *names]))
+            raise ValueError(f"no method {unknown!r} in {name}: choose from {listed}")
         if ALL in (method or ()):
             method = names
         check_outputs(json_file)

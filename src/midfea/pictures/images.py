@@ -64,7 +64,7 @@ def too_small(shape: tuple[int, ...], seen: tuple[int, ...], min_side: int) -> s
     reduced = "" if shape == seen else f", {seen[0]}x{seen[1]} as the model sees it"
     return (
         f"has {shape[0]}x{shape[1]} pixels{reduced}, at least {min_side}x{min_side} are needed: "
-        "leave it out, or choose a smaller filter_size or window"
+        "leave it out, or choose smaller filters, windows or patches"
     )
 
 
