@@ -120,11 +120,7 @@ def compare(
                 n_jobs=jobs,
                 finished=finished,
             )
-    for name, reason in failed.items():
-        warn(f"{name} is left out: {reason}")
-    if not rows:
-        raise ValueError("none of the methods can learn from these images")
-    _print(rows)
+    _print(rows, failed)
     n_test = rows[0]["n_test"]
     print(f"{len(photos.images) - n_test} images to learn from, {n_test} to test, {splits} splits.")
     if finished.n_found:
@@ -177,7 +173,12 @@ def _chosen(given: list[str]) -> list[str]:
     return names
 
 
-def _print(rows: list[Row]) -> None:
+def _print(rows: list[Row], failed: dict[str, str]) -> None:
+    """The table, and why methods are not in it."""
+    for name, reason in failed.items():
+        warn(f"{name} is left out: {reason}")
+    if not rows:
+        raise ValueError("none of the methods can learn from these images")
     print_table(
         ("method", "accuracy", "deviation", "mean recall", "seconds to train", "ms per image"),
         [
