@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from midfea.cli.common import check_outputs, print_table, save_rows, warn
-from midfea.cli.options import Seed
+from midfea.cli.options import RowsFile, Seed
 
 if TYPE_CHECKING:
     from midfea.bench.common import Inputs
@@ -98,7 +98,7 @@ def bench(
         Path | None,
         typer.Argument(help="Folder of images. Default: the built-in set.", show_default=False),
     ] = None,
-    json_file: Annotated[Path | None, typer.Option("--json", help="Also write the rows here.")] = None,
+    json_file: RowsFile = None,
     size: Annotated[int, typer.Option(help="Images are made so many pixels square.", min=32)] = 150,
     images: Annotated[int, typer.Option(help="How many images to time.", min=2)] = 30,
     seed: Seed = 0,

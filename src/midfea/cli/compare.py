@@ -12,7 +12,7 @@ import typer
 from midfea.cli.common import check_outputs, print_table, save_rows, warn, warn_nested, warn_skipped
 from midfea.cli.groups import Groups, check_groups, choose_groups
 from midfea.cli.mending import mending
-from midfea.cli.options import Cache, Jobs, NoCache, Seed
+from midfea.cli.options import Cache, Jobs, NoCache, RowsFile, Seed
 
 if TYPE_CHECKING:
     from sklearn.utils import Bunch
@@ -67,9 +67,7 @@ def compare(
     test_share: Annotated[
         float, typer.Option(help="Share of the images to test with.", min=0.05, max=0.95)
     ] = 0.5,
-    json_file: Annotated[
-        Path | None, typer.Option("--json", metavar="FILE", help="Also write the rows to this file.")
-    ] = None,
+    json_file: RowsFile = None,
     groups: Groups = "auto",
     seed: Seed = 0,
     jobs: Jobs = None,

@@ -64,3 +64,6 @@ Cache = Annotated[
     ),
 ]
 NoCache = Annotated[bool, typer.Option("--no-cache", help="Keep nothing, take nothing up again.")]
+RowsFile = Annotated[
+    Path | None, typer.Option("--json", metavar="FILE", help="Also write the rows to this file.")
+]
