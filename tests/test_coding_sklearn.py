@@ -21,6 +21,10 @@ class Predicts(FromTables):
         check_is_fitted(self)
         return super().predict(self._fold(X, reset=False))
 
+    def decision_function(self, X):
+        check_is_fitted(self)
+        return super().decision_function(self._fold(X, reset=False))
+
 
 class TableKSPM(Predicts, KSPM):
     pass

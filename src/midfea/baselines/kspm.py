@@ -89,10 +89,6 @@ class IntersectionSvm:
         kernel = intersection_kernel(features, self.samples, self.threads)
         return two_columns(kernel @ self.coef + self.intercept)
 
-    def predict(self, features: Features) -> Indices:
-        """Class numbers of features (n, p)."""
-        return np.asarray(self.scores(features).argmax(axis=1))
-
 
 def fit_intersection_svm(
     features: Features,

@@ -14,6 +14,11 @@ from sklearn.utils.validation import column_or_1d
 from midfea.learning.folds import Indices
 
 
+def decision_values(scores: NDArray[Any]) -> NDArray[Any]:
+    """Scores (n, n_classes) as scikit-learn has them: of two classes one column, for the second."""
+    return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
+
+
 def class_numbers(y: Any, images: Sized) -> tuple[NDArray[Any], Indices]:
     """The classes, sorted, and the number of each image's class."""
     labels = column_or_1d(y, warn=True)

@@ -29,10 +29,13 @@ class StandardisedSvm:
     scale: float
     head: LinearHead
 
+    def scores(self, features: Features) -> Features:
+        """Decision values (n, n_classes) of features (n, p)."""
+        return self.head.scores(standardised(features, self.centre, self.scale))
+
     def predict(self, features: Features) -> Indices:
         """Class numbers of features (n, p)."""
-        scores = self.head.scores(standardised(features, self.centre, self.scale))
-        return np.asarray(scores.argmax(axis=1))
+        return np.asarray(self.scores(features).argmax(axis=1))
 
 
 def fit_svm(

@@ -14,7 +14,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from midfea.baselines.dense_sift import sift_at_sizes
-from midfea.baselines.labels import class_numbers
+from midfea.baselines.labels import class_numbers, decision_values
 from midfea.baselines.limits import Deadline, check_memory
 from midfea.baselines.local_features import grey_images
 from midfea.engines.cpu.nearest_square import nearest_squares
@@ -145,12 +145,12 @@ class NBNN(ClassifierMixin, BaseEstimator):
 
     def decision_function(self, images: Sequence[Any]) -> NDArray[np.float64]:
         """Minus the distances (n, n_classes); of two classes the first less the second (n,)."""
-        distances = self.distances(images)
-        return distances[:, 0] - distances[:, 1] if len(self.classes_) == 2 else -distances
+        return decision_values(-self.distances(images))
 
     def predict(self, images: Sequence[Any]) -> NDArray[Any]:
         """The label of each image: of the nearest class."""
-        return np.asarray(self.classes_[self.distances(images).argmin(axis=1)])
+        nearest = self.distances(images).argmin(axis=1)
+        return np.asarray(self.classes_[nearest])
 
     def _describe(self, image: Grey) -> Bytes:
         """Descriptors and their places as bytes."""

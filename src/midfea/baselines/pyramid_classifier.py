@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from midfea.baselines.labels import class_numbers
+from midfea.baselines.labels import class_numbers, decision_values
 from midfea.baselines.limits import Deadline
 from midfea.baselines.linear_svm import fit_svm
 from midfea.baselines.pyramid import Encoding, SpatialPyramid
@@ -26,8 +26,8 @@ from midfea.pictures.images import Images
 class Svm(Protocol):
     """A fitted SVM."""
 
-    def predict(self, features: Features) -> Indices:
-        """Class numbers of features (n, p)."""
+    def scores(self, features: Features) -> Features:
+        """Decision values (n, n_classes) of features (n, p)."""
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -43,7 +43,7 @@ class PyramidClassifier(ClassifierMixin, PyramidBase):
     ----------
     classes_ : the labels, sorted
     pyramid_ : the fitted `SpatialPyramid`, from images to features
-    svm_ : the fitted SVM; `predict` takes features to class numbers
+    svm_ : the fitted SVM; `scores` takes features to decision values
     """
 
     C: float | Literal["auto"] = "auto"
@@ -75,13 +75,20 @@ class PyramidClassifier(ClassifierMixin, PyramidBase):
         deadline.check()
         return self
 
+    def decision_function(self, images: Any) -> NDArray[Any]:
+        """The SVM's decision values (n, n_classes); of two classes (n,), positive for the second."""
+        return decision_values(self._scores(images))
+
     def predict(self, images: Any) -> NDArray[Any]:
         """The label of each image."""
+        return np.asarray(self.classes_[self._scores(images).argmax(axis=1)])
+
+    def _scores(self, images: Any) -> Features:
         check_is_fitted(self, "svm_")
         deadline = Deadline(self.time_limit, type(self).__name__)
         features = self.pyramid_.features(self.greys(images), deadline)
         with linear_algebra_threads(1):
-            return np.asarray(self.classes_[self.svm_.predict(features)])
+            return self.svm_.scores(features)
 
     def _pyramid(self, seed: int) -> SpatialPyramid:
         """Not fitted yet."""

@@ -156,6 +156,7 @@ class SRC(ClassifierMixin, BaseEstimator):
                     self.penalty,
                     tol=self.tol,
                     n_threads=n,
+                    check=deadline.check,
                 )
                 residuals = [
                     np.linalg.norm(block - codes[:, own] @ self.dictionary_[own], axis=1)

@@ -12,10 +12,10 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from midfea.baselines.labels import class_numbers
+from midfea.baselines.labels import class_numbers, decision_values
 from midfea.baselines.linear_svm import fit_svm
 from midfea.baselines.raw_pixels import RawPixels
-from midfea.learning.head import C_CANDIDATES
+from midfea.learning.head import C_CANDIDATES, Features
 from midfea.parallel import linear_algebra_threads
 
 
@@ -81,9 +81,16 @@ class SVMRaw(ClassifierMixin, BaseEstimator):
             self.svm_ = fit_svm(vectors, numbers, self.random_state, groups, candidates)
         return self
 
+    def decision_function(self, images: Any) -> NDArray[Any]:
+        """The SVM's decision values (n, n_classes); of two classes (n,), positive for the second."""
+        return decision_values(self._scores(images))
+
     def predict(self, images: Any) -> NDArray[Any]:
         """The label of each image."""
+        return np.asarray(self.classes_[self._scores(images).argmax(axis=1)])
+
+    def _scores(self, images: Any) -> Features:
         check_is_fitted(self)
         vectors = self.pixels_.transform(images)
         with linear_algebra_threads(1):
-            return np.asarray(self.classes_[self.svm_.predict(vectors)])
+            return self.svm_.scores(vectors)
