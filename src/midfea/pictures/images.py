@@ -59,6 +59,14 @@ class Images:
         return picture
 
 
+def picture_of(pixels: NDArray[Any], max_side: int | None, min_side: int, rounded: bool) -> Picture:
+    """Pixels as a model sees them; ImageError if there are too few."""
+    picture = make_picture(pixels, max_side, rounded)
+    if min(picture.shape) < min_side:
+        raise ImageError(too_small(pixels.shape[:2], picture.shape, min_side))
+    return picture
+
+
 def too_small(shape: tuple[int, ...], seen: tuple[int, ...], min_side: int) -> str:
     """Why an image of that shape, seen at another, cannot be used."""
     reduced = "" if shape == seen else f", {seen[0]}x{seen[1]} as the model sees it"

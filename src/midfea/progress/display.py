@@ -88,8 +88,10 @@ def time_left(seconds: float | None) -> str:
 
 
 def step_of(state: State) -> str:
-    """The step in words, with the number of its parts."""
-    return f"{state.step} {state.done}/{state.total}" if state.total else state.step
+    """The step in words, with the number of its parts and its rate."""
+    count = f" {state.done}/{state.total}" if state.total else ""
+    rate = "" if state.per_second is None else f", {state.per_second:.3g} images/s"
+    return f"{state.step}{count}{rate}"
 
 
 class TerminalBar:
