@@ -61,6 +61,5 @@ def describe(listed: Listed) -> str:
 def warn_left_out(listed: Listed) -> None:
     """Name the first of what was left out."""
     if listed.n_left_out:
-        items = [f"{place}: {reason}" for place, reason in listed.named]
-        items += [""] * (listed.n_left_out - len(items))  # they are only counted
-        warn_listed(f"left out {listed.n_left_out:,} files", items)
+        named = [f"{place}: {reason}" for place, reason in listed.named]
+        warn_listed(f"left out {listed.n_left_out:,} files, the first of them", named)

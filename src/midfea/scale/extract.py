@@ -94,12 +94,16 @@ def extract(
             _start(folder, description)
             shards = ShardFolder(folder, columns)
             shards.prepare()
+            shards.clean()
             wanted = cut(len(manifest), shard_size)
             missing = _missing(shards, wanted, retry)
             n_images = sum(shard.n_images for shard in missing)
-            done = _one_by_one(run_shards(job, missing, n_jobs))
-            for _ in track(done, "extracting", n_images):
-                pass
+            try:
+                done = _one_by_one(run_shards(job, missing, n_jobs))
+                for _ in track(done, "extracting", n_images):
+                    pass
+            finally:
+                shards.clean()
             counts = _counted(shards, wanted)
             _write_about(folder, description | {"counts": asdict(counts)})
     except Timeout:

@@ -22,7 +22,7 @@ from midfea.scale.reader import ImageReader
 from midfea.scale.sources import find_entries
 
 ROWS_AT_ONCE = 10_000  # written together, and in memory at one time
-MAX_NAMED = 20  # of what was left out
+MAX_NAMED = 5  # of what was left out
 SCHEMA = pa.schema(
     [
         pa.field("id", pa.int64(), nullable=False),

@@ -9,7 +9,6 @@ features/done/000000.json         counts, and the checksums of both: written las
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -108,12 +107,15 @@ class ShardFolder:
         self.folder, self._columns = folder, columns
 
     def prepare(self) -> None:
-        """Make the folders, and remove what a process that was killed has left unfinished."""
+        """Make the folders."""
         for name in (ROWS, ERRORS, DONE):
             (self.folder / name).mkdir(exist_ok=True)
-            for entry in os.scandir(self.folder / name):
-                if entry.name.endswith(ENDING):
-                    os.unlink(entry.path)
+
+    def clean(self) -> None:
+        """Remove what processes that were ended have left unfinished."""
+        for name in (ROWS, ERRORS, DONE):
+            for unfinished in (self.folder / name).glob(f".*{ENDING}"):
+                unfinished.unlink(missing_ok=True)
 
     def write(self, shard: Shard, results: Results) -> None:
         """Write a shard; OSError, saying what to do, if it cannot be written."""
