@@ -25,17 +25,19 @@ from midfea.datasets import load_surfaces
 
 SIDE = 96  # pixels
 ONE_IN = 100  # images is corrupt
-RUN = """
-import json, resource, sys, time
+RUN = r"""
+import json, re, resource, sys, time
+from pathlib import Path
 from midfea.scale.extract import extract
 if __name__ == "__main__":
     source, output, model, n_jobs, shard_size = sys.argv[1:]
     begun = time.perf_counter()
     done = extract(source, output, model, n_jobs=int(n_jobs), shard_size=int(shard_size))
     seconds = time.perf_counter() - begun
-    peaks = [resource.getrusage(who).ru_maxrss / 1000 for who in
-             (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    print(json.dumps([seconds, *peaks, done.counts.rows, done.counts.errors]))
+    # Not from getrusage, which counts the memory of the process that started this one.
+    peak = int(re.search(r"VmHWM:\s*(\d+)", Path("/proc/self/status").read_text())[1]) / 1000
+    of_worker = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1000
+    print(json.dumps([seconds, peak, of_worker, done.counts.rows, done.counts.errors]))
 """
 
 

@@ -87,33 +87,39 @@ def extract(
         with FileLock(folder / LOCK, blocking=False):
             manifest, listed = _manifest(os.fspath(source), folder)
             job = Job(Path(manifest.path), Path(model), folder, what, dtype)
-            fitted = PictureModel(job.model, what)
-            columns, classes = fitted.columns(dtype), fitted.classes
-            del fitted  # the workers have their own
-            description = _describe(job, manifest, columns, classes, shard_size)
-            _start(folder, description)
-            shards = ShardFolder(folder, columns)
-            shards.prepare()
-            shards.clean()
-            wanted = cut(len(manifest), shard_size)
-            missing = _missing(shards, wanted, retry)
-            n_images = sum(shard.n_images for shard in missing)
-            try:
-                done = _one_by_one(run_shards(job, missing, n_jobs))
-                for _ in track(done, "extracting", n_images):
-                    pass
-            finally:
-                shards.clean()
-            counts = _counted(shards, wanted)
-            _write_about(folder, description | {"counts": asdict(counts)})
+            return _run(job, manifest, listed, shard_size, n_jobs, retry)
     except Timeout:
         raise ValueError(
             f"{folder}: another midfea extract is writing there: wait for its end"
         ) from None
+
+
+def _run(
+    job: Job, manifest: Manifest, listed: Listed | None, shard_size: int, n_jobs: int, retry: bool
+) -> Extracted:
+    fitted = PictureModel(job.model, job.what)
+    columns, classes = fitted.columns(job.dtype), fitted.classes
+    del fitted  # the workers have their own
+    description = _describe(job, manifest, columns, classes, shard_size)
+    _begin(job.output, description)
+    shards = ShardFolder(job.output, columns)
+    shards.prepare()
+    wanted = cut(len(manifest), shard_size)
+    missing = _missing(shards, wanted, retry)
+    done = run_shards(job, missing, n_jobs)
+    try:
+        for _ in track(_one_by_one(done), "extracting", sum(shard.n_images for shard in missing)):
+            pass
+    finally:
+        done.close()  # first the workers end
+        shards.clean()
+    counts = _counted(shards, wanted)
+    _write_about(job.output, description | {"counts": asdict(counts)})
     return Extracted(counts, len(wanted), len(wanted) - len(missing), listed)
 
 
 def _one_by_one(numbers: Iterator[int]) -> Iterator[None]:
+    """As many items as the numbers say, for `track`."""
     for number in numbers:
         yield from (None for _ in range(number))
 
@@ -180,8 +186,8 @@ def _describe(
         "format": FORMAT,
         "version": 1,
         "settings": {
-            "model": file_sha256(job.model),
-            "manifest": manifest.sha256(),
+            "model_sha256": file_sha256(job.model),
+            "manifest_sha256": file_sha256(manifest.path),
             "what": job.what,
             "dtype": job.dtype,
             "shard_size": shard_size,
@@ -195,7 +201,7 @@ def _describe(
     }
 
 
-def _start(folder: Path, description: dict[str, Any]) -> None:
+def _begin(folder: Path, description: dict[str, Any]) -> None:
     """Write what is computed here; ValueError if it is something else than what was begun."""
     path = folder / ABOUT
     if not path.exists():
@@ -213,8 +219,9 @@ def _start(folder: Path, description: dict[str, Any]) -> None:
     for name, now in description["settings"].items():
         then = settings.get(name)
         if then != now:
-            if name in ("model", "manifest"):
-                difference = f"another {name} (it was {before.get(name)}, now {description[name]})"
+            thing = name.removesuffix("_sha256")
+            if thing != name:
+                difference = f"another {thing} (it was {before.get(thing)}, now {description[thing]})"
             else:
                 difference = f"{name} {then!r}, now {now!r}"
             raise ValueError(f"{folder}: was begun with {difference}: name a new folder")
@@ -222,4 +229,4 @@ def _start(folder: Path, description: dict[str, Any]) -> None:
 
 def _write_about(folder: Path, description: dict[str, Any]) -> None:
     with replacing(folder / ABOUT) as temporary:
-        temporary.write_text(json.dumps(description, indent=1, ensure_ascii=False) + "\n")
+        temporary.write_text(json.dumps(description, indent=1) + "\n")

@@ -1,4 +1,4 @@
-"""Where files lie: on this machine, or at an address of fsspec. The same four questions to both."""
+"""Where files lie: on this machine, or at an address of fsspec. The same questions to both."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ import glob
 import io
 import os
 from collections.abc import Iterator
-from pathlib import Path
-from typing import IO, Any, NamedTuple, Protocol
+from typing import IO, Any, NamedTuple, Protocol, cast
 
 import fsspec
 
@@ -100,9 +99,7 @@ class LocalFiles:
 
     def open(self, path: str) -> IO[bytes]:
         """See `Files`."""
-        raw = open_regular(path)
-        assert isinstance(raw, io.RawIOBase)
-        return io.BufferedReader(raw, BUFFER_BYTES)
+        return io.BufferedReader(cast(io.RawIOBase, open_regular(path)), BUFFER_BYTES)
 
     def content(self, path: str, limits: ImageLimits) -> bytes:
         """See `Files`."""
@@ -158,4 +155,4 @@ class RemoteFiles:
 
 def absolute(path: str) -> str:
     """A path that means the same from any folder."""
-    return path if is_url(path) else str(Path(os.path.abspath(path)))
+    return path if is_url(path) else os.path.abspath(path)

@@ -6,7 +6,7 @@ import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing
@@ -20,7 +20,7 @@ SHARDS_AHEAD = 2  # for each process, so that none waits for its next one
 SECONDS_BETWEEN_COUNTS = 0.2
 
 
-def run_shards(job: Job, shards: Sequence[Shard], n_jobs: int) -> Iterator[int]:
+def run_shards(job: Job, shards: Sequence[Shard], n_jobs: int) -> Generator[int, None, None]:
     """Compute shards and write them; yields how many images are done, now and then.
 
     n_jobs : processes; 1 means this one. The rows are the same for any number.
@@ -33,30 +33,30 @@ def run_shards(job: Job, shards: Sequence[Shard], n_jobs: int) -> Iterator[int]:
                 yield from worker.run(shard)
 
 
-def _in_processes(job: Job, shards: Sequence[Shard], n_jobs: int) -> Iterator[int]:
+def _in_processes(job: Job, shards: Sequence[Shard], n_jobs: int) -> Generator[int, None, None]:
     context = multiprocessing.get_context("spawn")
     n_done, reported = context.Value("q", 0), 0
     waiting, running = iter(shards), set[Future[None]]()
-    with ProcessPoolExecutor(n_jobs, context, _start, (job, n_done)) as pool:
-        try:
-            while True:
-                room = (1 + SHARDS_AHEAD) * n_jobs - len(running)
-                running |= {pool.submit(_run, shard) for shard in islice(waiting, room)}
-                if not running:
-                    break
-                finished, running = wait(running, SECONDS_BETWEEN_COUNTS, FIRST_COMPLETED)
-                for future in finished:
-                    future.result()
-                if n_done.value > reported:
-                    yield n_done.value - reported
-                    reported = n_done.value
-        except BrokenProcessPool:
-            raise ChildProcessError(
-                "a worker process ended, perhaps for want of memory. Finished shards are kept: type the "
-                "same command again, with fewer --jobs if memory was short"
-            ) from None
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+    pool = ProcessPoolExecutor(n_jobs, context, _start, (job, n_done))
+    try:
+        while True:
+            room = (1 + SHARDS_AHEAD) * n_jobs - len(running)
+            running |= {pool.submit(_run, shard) for shard in islice(waiting, room)}
+            if not running:
+                break
+            finished, running = wait(running, SECONDS_BETWEEN_COUNTS, FIRST_COMPLETED)
+            for future in finished:
+                future.result()
+            if (now := n_done.value) > reported:
+                yield now - reported
+                reported = now
+    except BrokenProcessPool:
+        raise ChildProcessError(
+            "a worker process ended, perhaps for want of memory. Finished shards are kept: type the "
+            "same command again, with fewer --jobs if memory was short"
+        ) from None
+    finally:
+        pool.shutdown(cancel_futures=True)  # nobody writes any more when this is over
 
 
 # -- in the processes -------------------------------------------------------------------------------

@@ -100,8 +100,8 @@ def _entries(
     sources: Sequence[str], listed: Listed, reader: ImageReader | None
 ) -> Iterator[dict[str, Any]]:
     """The rows of the manifest; counted, hashed if there is a reader."""
-    found = chain.from_iterable(map(find_entries, sources))
-    for place in track(found, "listing images", 1):
+    places = map(find_entries, track(sources, "listing images", len(sources)))
+    for place in chain.from_iterable(places):
         if isinstance(place, LeftOut):
             listed.leave_out(place)
             continue
@@ -141,10 +141,6 @@ class Manifest:
 
     def __len__(self) -> int:
         return self._begins[-1]
-
-    def sha256(self) -> str:
-        """Of the whole file."""
-        return file_sha256(self.path)
 
     def rows(self, first: int, count: int) -> list[Row]:
         """`count` rows from number `first` on."""

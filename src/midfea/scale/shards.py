@@ -107,9 +107,10 @@ class ShardFolder:
         self.folder, self._columns = folder, columns
 
     def prepare(self) -> None:
-        """Make the folders."""
+        """Make the folders, without what an earlier run has left unfinished."""
         for name in (ROWS, ERRORS, DONE):
             (self.folder / name).mkdir(exist_ok=True)
+        self.clean()
 
     def clean(self) -> None:
         """Remove what processes that were ended have left unfinished."""

@@ -103,8 +103,9 @@ def _beside(path: str, name: str) -> Address:
     address = Address.parse(name)
     if is_url(address.file):
         return address
-    join = posixpath.join if is_url(path) else os.path.join
-    return address._replace(file=join(path.rpartition("/")[0] or os.path.dirname(path), address.file))
+    if is_url(path):
+        return address._replace(file=posixpath.join(posixpath.dirname(path), address.file))
+    return address._replace(file=os.path.join(os.path.dirname(path), address.file))
 
 
 def _checked(address: Address, label: str | None, size: int | None) -> Entry | LeftOut:
