@@ -110,7 +110,7 @@ def test_tar_in_webdataset_layout(tmp_path):
         "a/001.cls": b"9",
         "b/002.png": encoded(2),
         "b/._002.png": b"of a Mac",
-        "003.png": encoded(3),
+        "./003.png": encoded(3),
     }
     tar = write_tar(tmp_path / "shard-000.tar", files)
     entries = listed(tar)
@@ -118,7 +118,7 @@ def test_tar_in_webdataset_layout(tmp_path):
         "000.png",
         "a/001.seg.png",
         "b/002.png",
-        "003.png",
+        "./003.png",
     ]
     assert [e.label for e in entries] == ["7", "9", "b", None]
     assert contents(entries) == [encoded(i) for i in range(4)]

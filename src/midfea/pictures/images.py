@@ -97,10 +97,9 @@ class Pictures(Sequence[Picture]):
             return [self[i] for i in range(*index.indices(len(self)))]
         if index not in self._kept:
             picture = self._images.picture(index, *self._seen)
-            size = sum(plane.nbytes for plane in (picture.grey, *picture.colours))
-            if size > self._bytes_left:
+            if picture.n_bytes > self._bytes_left:
                 return picture
-            self._bytes_left -= size
+            self._bytes_left -= picture.n_bytes
             self._kept[index] = picture
         return self._kept[index]
 

@@ -159,4 +159,5 @@ def _is_hidden(name: str) -> bool:
 
 
 def _label_of_folder(name: str) -> str | None:
-    return posixpath.basename(posixpath.dirname(name)) or None
+    folder = posixpath.basename(posixpath.dirname(name))
+    return None if folder in ("", ".") else folder

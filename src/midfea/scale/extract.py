@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -108,7 +108,7 @@ def _run(
     missing = _missing(shards, wanted, retry)
     done = run_shards(job, missing, n_jobs)
     try:
-        for _ in track(_one_by_one(done), "extracting", sum(shard.n_images for shard in missing)):
+        for _ in track(done, "extracting", sum(shard.n_images for shard in missing)):
             pass
     finally:
         done.close()  # first the workers end
@@ -116,12 +116,6 @@ def _run(
     counts = _counted(shards, wanted)
     _write_about(job.output, description | {"counts": asdict(counts)})
     return Extracted(counts, len(wanted), len(wanted) - len(missing), listed)
-
-
-def _one_by_one(numbers: Iterator[int]) -> Iterator[None]:
-    """As many items as the numbers say, for `track`."""
-    for number in numbers:
-        yield from (None for _ in range(number))
 
 
 def _missing(shards: ShardFolder, wanted: Sequence[Shard], retry: bool) -> list[Shard]:

@@ -20,8 +20,8 @@ SHARDS_AHEAD = 2  # for each process, so that none waits for its next one
 SECONDS_BETWEEN_COUNTS = 0.2
 
 
-def run_shards(job: Job, shards: Sequence[Shard], n_jobs: int) -> Generator[int, None, None]:
-    """Compute shards and write them; yields how many images are done, now and then.
+def run_shards(job: Job, shards: Sequence[Shard], n_jobs: int) -> Generator[None, None, None]:
+    """Compute shards and write them; yields once for each image that is done.
 
     n_jobs : processes; 1 means this one. The rows are the same for any number.
     """
@@ -33,7 +33,7 @@ def run_shards(job: Job, shards: Sequence[Shard], n_jobs: int) -> Generator[int,
                 yield from worker.run(shard)
 
 
-def _in_processes(job: Job, shards: Sequence[Shard], n_jobs: int) -> Generator[int, None, None]:
+def _in_processes(job: Job, shards: Sequence[Shard], n_jobs: int) -> Generator[None, None, None]:
     context = multiprocessing.get_context("spawn")
     n_done, reported = context.Value("q", 0), 0
     waiting, running = iter(shards), set[Future[None]]()
@@ -47,9 +47,9 @@ def _in_processes(job: Job, shards: Sequence[Shard], n_jobs: int) -> Generator[i
             finished, running = wait(running, SECONDS_BETWEEN_COUNTS, FIRST_COMPLETED)
             for future in finished:
                 future.result()
-            if (now := n_done.value) > reported:
-                yield now - reported
-                reported = now
+            while reported < n_done.value:
+                yield
+                reported += 1
     except BrokenProcessPool:
         raise ChildProcessError(
             "a worker process ended, perhaps for want of memory. Finished shards are kept: type the "
@@ -81,6 +81,6 @@ def _end_with_parent() -> None:
 
 
 def _run(shard: Shard) -> None:
-    for n_images in _worker.run(shard):
+    for _ in _worker.run(shard):
         with _n_done.get_lock():
-            _n_done.value += n_images
+            _n_done.value += 1

@@ -150,7 +150,7 @@ class Manifest:
             with LocalFiles().open(self.path) as file:
                 manifest = pq.ParquetFile(file, metadata=self._about)
                 table = manifest.read_row_groups(groups, self._columns)
-        except pa.ArrowException as error:
+        except (pa.ArrowException, OSError) as error:
             raise ManifestError(f"{self.path}: damaged ({error}): make it again") from None
         rows = table.slice(first - begins[groups[0]], count).to_pylist()
         for number, row in enumerate(rows, start=first):

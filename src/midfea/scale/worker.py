@@ -24,7 +24,7 @@ from midfea.scale.shards import Columns, Results, Shard, ShardFolder
 
 WHAT = ("features", "scores", "both")
 DTYPES = ("float32", "float16")  # of features
-IMAGES_AT_ONCE = 64  # whose pixels are in memory
+IMAGES_AT_ONCE, BYTES_AT_ONCE = 64, 2**26  # whose pixels are in memory
 MAX_REASON_CHARACTERS = 500
 
 
@@ -107,35 +107,37 @@ class Worker:
         """Close the archives that it has read."""
         self._reader.close()
 
-    def run(self, shard: Shard) -> Iterator[int]:
-        """Compute a shard and write it; yields how many images are done, now and then.
+    def run(self, shard: Shard) -> Iterator[None]:
+        """Compute a shard and write it; yields once for each image.
 
         OSError if the shard cannot be written.
         """
-        rows, results = self._manifest.rows(shard.first, shard.n_images), Results()
-        for start in range(0, len(rows), IMAGES_AT_ONCE):
-            block = rows[start : start + IMAGES_AT_ONCE]
-            self._compute(block, results)
-            yield len(block)
-        self._shards.write(shard, results)
-
-    def _compute(self, rows: Sequence[Row], results: Results) -> None:
-        kept, pictures = [], []
-        for row in rows:
+        results, waiting, n_bytes = Results(), list[tuple[Row, Picture]](), 0
+        for row in self._manifest.rows(shard.first, shard.n_images):
             picture = self._read(row, results)
             if picture is not None:
-                kept.append(row)
-                pictures.append(picture)
-        if not pictures:
+                waiting.append((row, picture))
+                n_bytes += picture.n_bytes
+            if len(waiting) == IMAGES_AT_ONCE or n_bytes > BYTES_AT_ONCE:
+                self._compute(waiting, results)
+                waiting, n_bytes = [], 0
+            yield
+        self._compute(waiting, results)
+        self._shards.write(shard, results)
+
+    def _compute(self, waiting: Sequence[tuple[Row, Picture]], results: Results) -> None:
+        """Add the rows of some pictures; if that fails, each alone, to see which one it is."""
+        if not waiting:
             return
+        rows, pictures = zip(*waiting, strict=True)
         try:
-            _add(results, kept, self._model.values(pictures))
-        except Exception:  # one of them; which one shows when they are taken alone
-            for row, picture in zip(kept, pictures, strict=True):
-                try:
-                    _add(results, [row], self._model.values([picture]))
-                except Exception as error:
-                    results.errors.append((row, _reason(error)))
+            _add(results, rows, self._model.values(pictures))
+        except Exception as error:
+            if len(waiting) == 1:
+                results.errors.append((rows[0], _reason(error)))
+                return
+            for pair in waiting:
+                self._compute([pair], results)
 
     def _read(self, row: Row, results: Results) -> Picture | None:
         """The picture of a row, or an error."""
@@ -152,7 +154,7 @@ class Worker:
             return None
 
 
-def _add(results: Results, rows: list[Row], values: Values) -> None:
+def _add(results: Results, rows: Sequence[Row], values: Values) -> None:
     results.rows += rows
     if values.features is not None:
         results.features.append(values.features)
