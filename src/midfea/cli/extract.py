@@ -48,8 +48,9 @@ def extract(
 ) -> None:
     """Compute features of many images, and write them to Parquet files.
 
-    Bad images are listed in FOLDER/errors and never end the work. When it was
-    ended otherwise, the same command goes on where it stopped.
+    Bad images never end the work: they are listed in the folder errors, beside
+    the rows. When it was ended otherwise, the same command goes on where it
+    stopped.
 
     Example: midfea extract manifest.parquet -o features --model pets.midfea
     """

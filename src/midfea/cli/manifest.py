@@ -20,7 +20,7 @@ def manifest(
     sources: Annotated[
         list[str],
         typer.Argument(
-            metavar="SOURCE...",
+            metavar="SOURCE",
             help="Folders with a folder of images for each class, patterns such as 'new/*.jpg', lists "
             "of files (.txt), archives (.tar, .zip, .parquet); also s3://bucket/folder and the like.",
             show_default=False,
