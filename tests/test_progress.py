@@ -169,7 +169,7 @@ def test_of_many_images_their_number_in_a_second_is_told():
     assert step_of(remaining.state()) == "Computing features 0/1000"
     now[0] = 4.0
     remaining.report("extracting", 250, 1000)
-    assert step_of(remaining.state()) == "Computing features 250/1000, 62.5 images/s"
+    assert step_of(remaining.state()) == "Computing features 250/1000, 62 images/s"
     assert remaining.state().seconds_left == pytest.approx(12)
 
 

@@ -90,8 +90,10 @@ def time_left(seconds: float | None) -> str:
 def step_of(state: State) -> str:
     """The step in words, with the number of its parts and its rate."""
     count = f" {state.done}/{state.total}" if state.total else ""
-    rate = "" if state.per_second is None else f", {state.per_second:.3g} images/s"
-    return f"{state.step}{count}{rate}"
+    rate = state.per_second
+    if rate is None:
+        return f"{state.step}{count}"
+    return f"{state.step}{count}, {rate:,.{0 if rate >= 10 else 1}f} images/s"
 
 
 class TerminalBar:

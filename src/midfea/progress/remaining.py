@@ -38,8 +38,6 @@ LABELS = {
     "answers": "Predicting",
     "stage maps": "Drawing the stages",
     "extracting": "Computing features",
-    "listing images": "Listing images",
-    "checking shards": "Checking shards",
     "methods": "Comparing methods",
 }
 WITH_RATE = ("extracting",)  # steps of so many images that their number in a second says more
