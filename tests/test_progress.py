@@ -17,7 +17,7 @@ import pytest
 from midfea import MidFeaClassifier
 from midfea.estimators.fitted_classifier import IMAGES_AT_ONCE
 from midfea.progress import counting_from, expect, progress_bars, reporting_to, track
-from midfea.progress.display import NotebookBar, PlainLines, time_left
+from midfea.progress.display import NotebookBar, PlainLines, step_of, time_left
 from midfea.progress.remaining import Remaining, State
 
 
@@ -160,6 +160,17 @@ def test_steps_inside_a_step_do_not_count_as_later_ones():
                     assert (state.step, state.done, state.total) == ("Comparing methods", i, 3)
                     assert 0.6 * left - 1 < state.seconds_left < 1.7 * left + 1
     assert remaining.state().done == 3
+
+
+def test_of_many_images_their_number_in_a_second_is_told():
+    now = [0.0]
+    remaining = Remaining(clock=lambda: now[0])
+    remaining.report("extracting", 0, 1000)
+    assert step_of(remaining.state()) == "Computing features 0/1000"
+    now[0] = 4.0
+    remaining.report("extracting", 250, 1000)
+    assert step_of(remaining.state()) == "Computing features 250/1000, 62 images/s"
+    assert remaining.state().seconds_left == pytest.approx(12)
 
 
 def test_without_a_plan_the_present_step_is_told():

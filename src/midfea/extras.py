@@ -17,6 +17,7 @@ EXTRAS = {
     "torch": {"torch": "PyTorch"},
     "onnx": {"onnx": "onnx", "onnxruntime": "onnxruntime"},
     "heic": {"pillow_heif": "pillow-heif"},
+    "scale": {"pyarrow": "pyarrow", "fsspec": "fsspec"},
     "bench": {"skimage": "scikit-image", "cv2": "OpenCV"},
 }
 CLONE = Path(__file__).parents[2]  # if midfea runs from its sources

@@ -10,7 +10,20 @@ import warnings
 import typer
 
 from midfea import __version__
-from midfea.cli import bench, compare, demo, evaluate, explain, export, info, predict, serve, train
+from midfea.cli import (
+    bench,
+    compare,
+    demo,
+    evaluate,
+    explain,
+    export,
+    extract,
+    info,
+    manifest,
+    predict,
+    serve,
+    train,
+)
 from midfea.cli.common import warn
 from midfea.cli.reproduce import reproduce
 
@@ -22,7 +35,21 @@ app = typer.Typer(
     help="Learn to classify images from a small labelled set, on a CPU, in minutes.",
     epilog="Start with [bold]midfea demo[/bold], then: midfea train PHOTOS -o model.midfea",
 )
-for module in (demo, train, predict, evaluate, info, explain, serve, export, compare, bench):
+MODULES = (
+    demo,
+    train,
+    predict,
+    evaluate,
+    info,
+    explain,
+    serve,
+    export,
+    manifest,
+    extract,
+    compare,
+    bench,
+)
+for module in MODULES:
     app.command()(vars(module)[module.__name__.rpartition(".")[2]])
 app.add_typer(reproduce, name="reproduce")
 

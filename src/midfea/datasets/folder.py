@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -14,9 +14,9 @@ import numpy as np
 from sklearn.utils import Bunch
 
 from midfea.datasets.diagnosis import check_layout
-from midfea.pictures.formats import ending_of, has_image_ending, has_other_picture_ending
-from midfea.pictures.images import too_small
-from midfea.pictures.picture import Picture, make_picture
+from midfea.pictures.formats import has_image_ending, has_other_picture_ending, why_not_read
+from midfea.pictures.images import picture_of
+from midfea.pictures.picture import Picture
 from midfea.pictures.reading import ImageError, open_image
 from midfea.pictures.thumbnails import thumbnail
 from midfea.progress import Plan, track
@@ -124,27 +124,42 @@ def search_images(places: Iterable[str | os.PathLike[str]]) -> tuple[list[Path],
     return list(dict.fromkeys(found)), list(dict.fromkeys(skipped))
 
 
-def _search(folder: Path, found: list[Path], skipped: list[Skipped]) -> None:
-    """Add the images inside a folder, but for hidden ones, and what had to be left out."""
+def walk_files(folder: str | os.PathLike[str]) -> Iterator[Path | Skipped]:
+    """The files inside a folder at any depth, folder by folder, but for hidden ones.
 
-    def failed(error: OSError) -> None:
-        skipped.append(Skipped(Path(error.filename), f"the folder cannot be read ({error.strerror})"))
-
-    inside: list[Path] = []
-    for root, folders, files in os.walk(folder, onerror=failed):
+    Folders that cannot be listed, and links to folders, are named as skipped.
+    """
+    failed: list[OSError] = []
+    for root, folders, files in os.walk(folder, onerror=failed.append):
+        while failed:
+            yield _not_listed(failed.pop())
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in folders:
             if os.path.islink(os.path.join(root, name)):
-                skipped.append(Skipped(Path(root, name), "a link to a folder: links are not followed"))
-        shown = sorted(name for name in files if not name.startswith("."))
-        inside += [Path(root, name) for name in shown if has_image_ending(name)]
-        skipped += [_not_read(Path(root, name)) for name in shown if has_other_picture_ending(name)]
+                yield Skipped(Path(root, name), "a link to a folder: links are not followed")
+        yield from (Path(root, name) for name in sorted(files) if not name.startswith("."))
+    yield from map(_not_listed, failed)
+
+
+def _search(folder: Path, found: list[Path], skipped: list[Skipped]) -> None:
+    """Add the images inside a folder, and what had to be left out."""
+    inside: list[Path] = []
+    for file in walk_files(folder):
+        if isinstance(file, Skipped):
+            skipped.append(file)
+        elif has_image_ending(file.name):
+            inside.append(file)
+        elif has_other_picture_ending(file.name):
+            skipped.append(_not_read(file))
     found += sorted(inside)
 
 
+def _not_listed(error: OSError) -> Skipped:
+    return Skipped(Path(error.filename), f"the folder cannot be read ({error.strerror})")
+
+
 def _not_read(path: Path) -> Skipped:
-    reason = f"midfea does not read {ending_of(path.name)} files: save it as JPEG or PNG"
-    return Skipped(path, reason)
+    return Skipped(path, why_not_read(path.name))
 
 
 def read_photos(
@@ -159,9 +174,7 @@ def read_photos(
     def read(path: Path) -> Photo | Skipped:
         try:
             with open_image(path) as pixels:
-                picture = make_picture(pixels, max_side, rounded)
-                if min(picture.shape) < min_side:
-                    return Skipped(path, too_small(pixels.shape[:2], picture.shape, min_side))
+                picture = picture_of(pixels, max_side, min_side, rounded)
                 return Photo(path, picture, thumbnail(pixels) if thumbnails else b"")
         except ImageError as error:
             return Skipped(path, str(error).removeprefix(f"{path}: "))

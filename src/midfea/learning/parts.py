@@ -54,10 +54,15 @@ class ClassifierParts:
     def answers(self, pictures: Sequence[Picture], n_threads: int = 1) -> Answers:
         """What all heads together say of pictures; each picture is looked at once."""
         features = self.extractor.transform(pictures, n_threads)
-        scores: NDArray[Any] = self.head.scores(self.head_inputs(features))
-        if self.network is not None:
-            scores = self.network.scores(scores, pictures, n_threads)
+        scores = self.scores(features, pictures, n_threads)
         return Answers(scores, self.belonging_of(scores, features))
+
+    def scores(
+        self, features: NDArray[np.float32], pictures: Sequence[Picture], n_threads: int = 1
+    ) -> NDArray[Any]:
+        """Scores of all heads together, (n, n_classes), of pictures whose features are known."""
+        scores: NDArray[Any] = self.head.scores(self.head_inputs(features))
+        return scores if self.network is None else self.network.scores(scores, pictures, n_threads)
 
     def belonging_of(
         self, scores: NDArray[Any], features: NDArray[np.float32]

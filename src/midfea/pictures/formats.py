@@ -68,6 +68,11 @@ def has_other_picture_ending(name: str) -> bool:
     return ending_of(name) in OTHER_PICTURE_ENDINGS
 
 
+def why_not_read(name: str) -> str:
+    """What to say of a picture that midfea does not read."""
+    return f"midfea does not read {ending_of(name)} files: save it as JPEG or PNG"
+
+
 def media_type(name: str) -> str:
     """The media type of an image by the ending of its file's name."""
     ending = ending_of(name)

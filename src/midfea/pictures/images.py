@@ -43,20 +43,26 @@ class Images:
 
     def picture(self, index: int, max_side: int | None, min_side: int, rounded: bool = False) -> Picture:
         """Image `index` as a model sees it; ImageError if it is too small, or cannot be read."""
-        item = self._items[index]
-        if isinstance(item, Picture):
-            pixels_shape, picture = item.shape, item.within(max_side, rounded)
-        else:
-            name = self.name(index)
-            try:
-                with open_image(item) if _is_path(item) else nullcontext(np.asarray(item)) as pixels:
-                    pixels_shape, picture = pixels.shape[:2], make_picture(pixels, max_side, rounded)
-            except ImageError as error:
-                message = str(error)
-                raise ImageError(message if message.startswith(name) else f"{name} {message}") from None
-        if min(picture.shape) < min_side:
-            raise ImageError(f"{self.name(index)} {too_small(pixels_shape, picture.shape, min_side)}")
-        return picture
+        item, name = self._items[index], self.name(index)
+        try:
+            if isinstance(item, Picture):
+                return _large_enough(item.within(max_side, rounded), item.shape, min_side)
+            with open_image(item) if _is_path(item) else nullcontext(np.asarray(item)) as pixels:
+                return picture_of(pixels, max_side, min_side, rounded)
+        except ImageError as error:
+            message = str(error)
+            raise ImageError(message if message.startswith(name) else f"{name} {message}") from None
+
+
+def picture_of(pixels: NDArray[Any], max_side: int | None, min_side: int, rounded: bool) -> Picture:
+    """Pixels as a model sees them; ImageError if there are too few, or they cannot be used."""
+    return _large_enough(make_picture(pixels, max_side, rounded), pixels.shape[:2], min_side)
+
+
+def _large_enough(picture: Picture, shape: tuple[int, ...], min_side: int) -> Picture:
+    if min(picture.shape) < min_side:
+        raise ImageError(too_small(shape, picture.shape, min_side))
+    return picture
 
 
 def too_small(shape: tuple[int, ...], seen: tuple[int, ...], min_side: int) -> str:
@@ -91,10 +97,9 @@ class Pictures(Sequence[Picture]):
             return [self[i] for i in range(*index.indices(len(self)))]
         if index not in self._kept:
             picture = self._images.picture(index, *self._seen)
-            size = sum(plane.nbytes for plane in (picture.grey, *picture.colours))
-            if size > self._bytes_left:
+            if picture.n_bytes > self._bytes_left:
                 return picture
-            self._bytes_left -= size
+            self._bytes_left -= picture.n_bytes
             self._kept[index] = picture
         return self._kept[index]
 

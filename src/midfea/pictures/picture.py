@@ -39,6 +39,11 @@ class Picture:
         """Height and width."""
         return self.grey.shape[0], self.grey.shape[1]
 
+    @property
+    def n_bytes(self) -> int:
+        """Of all planes."""
+        return sum(plane.nbytes for plane in (self.grey, *self.colours))
+
     def within(self, max_side: int | None, rounded: bool = False) -> Picture:
         """The picture with its longer side at most `max_side` pixels."""
         if max_side is None or max(self.shape) <= max_side:

@@ -66,9 +66,29 @@ def open_image(path: str | os.PathLike[str]) -> Iterator[NDArray[Any]]:
         yield pixels
 
 
+@contextmanager
+def open_content(content: bytes) -> Iterator[NDArray[Any]]:
+    """`open_image` of what a file holds; ImageError says why it cannot be used."""
+    limits = ImageLimits.from_environment()
+    file = _recognized(content, limits)
+    with _turns.take(file.n_pixels, limits.max_pixels):
+        yield file.pixels()
+
+
+def file_content(path: str | os.PathLike[str], limits: ImageLimits) -> bytes:
+    """All bytes of a regular file; ImageError if there are too many, OSError if it cannot be read."""
+    with open_regular(path) as file:
+        n_bytes = os.fstat(file.fileno()).st_size
+        limits.check_bytes(n_bytes)
+        return file.read(n_bytes)
+
+
 def _open(path: str | os.PathLike[str], limits: ImageLimits) -> ImageFile | RemoteImageFile:
+    return _recognized(_content(path, limits), limits)
+
+
+def _recognized(content: bytes, limits: ImageLimits) -> ImageFile | RemoteImageFile:
     """The file, by the format with which it begins: names are not trusted."""
-    content = _content(path, limits)
     if PLAIN_START.match(content):
         return ImageFile(content, PLAIN, limits)
     if HEIC_START.match(content):
@@ -82,10 +102,7 @@ def _open(path: str | os.PathLike[str], limits: ImageLimits) -> ImageFile | Remo
 
 def _content(path: str | os.PathLike[str], limits: ImageLimits) -> bytes:
     try:
-        with open_regular(path) as file:
-            n_bytes = os.fstat(file.fileno()).st_size
-            limits.check_bytes(n_bytes)
-            return file.read(n_bytes)
+        return file_content(path, limits)
     except FileNotFoundError:
         raise ImageError("no such file") from None
     except ImageError:
@@ -131,6 +148,8 @@ _turns = _Turns()
 __all__ = [
     "Header",
     "ImageError",
+    "file_content",
+    "open_content",
     "open_image",
     "over_white",
     "read_header",

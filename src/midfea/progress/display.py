@@ -88,8 +88,12 @@ def time_left(seconds: float | None) -> str:
 
 
 def step_of(state: State) -> str:
-    """The step in words, with the number of its parts."""
-    return f"{state.step} {state.done}/{state.total}" if state.total else state.step
+    """The step in words, with the number of its parts and its rate."""
+    count = f" {state.done}/{state.total}" if state.total else ""
+    rate = state.per_second
+    if rate is None:
+        return f"{state.step}{count}"
+    return f"{state.step}{count}, {rate:,.{0 if rate >= 10 else 1}f} images/s"
 
 
 class TerminalBar:

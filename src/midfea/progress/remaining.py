@@ -37,8 +37,10 @@ LABELS = {
     "learning curve": "Would more images help?",
     "answers": "Predicting",
     "stage maps": "Drawing the stages",
+    "extracting": "Computing features",
     "methods": "Comparing methods",
 }
+WITH_RATE = ("extracting",)  # steps of so many images that their number in a second says more
 UNCOUNTED = (
     "settings",
     "settings of the NS layer",
@@ -60,6 +62,7 @@ class State:
     done, total : parts of this step; 0 of 0 where their number would say nothing to a reader
     fraction : of the whole work; of the present step, if the whole is not known
     seconds_left : until the end of the same; None if nothing is known yet
+    per_second : images of this step; None where it would say nothing to a reader
     """
 
     step: str
@@ -67,6 +70,7 @@ class State:
     total: int
     fraction: float
     seconds_left: float | None
+    per_second: float | None = None
 
 
 class Remaining:
@@ -106,7 +110,8 @@ class Remaining:
         name = present.name
         uncounted = present.total == 1 or name.startswith("fine-tuning") or name in UNCOUNTED
         count = (0, 0) if uncounted else (present.done, present.total)
-        return State(LABELS.get(name, name.capitalize()), *count, fraction, left)
+        rate = present.rate if name in WITH_RATE else None
+        return State(LABELS.get(name, name.capitalize()), *count, fraction, left, rate)
 
 
 @dataclass(eq=False)
@@ -133,6 +138,12 @@ class _Step:
         self.done, self.total, self.reported = min(done, max(total, 1)), max(total, 1), now
         if total < 1:
             self.done = self.total
+
+    @property
+    def rate(self) -> float | None:
+        """Parts done in a second; None if that is not known yet."""
+        spent = self.reported - (self.reported if self.begun is None else self.begun)
+        return self.done / spent if spent > 0 else None
 
     @property
     def speed(self) -> tuple[float, float]:

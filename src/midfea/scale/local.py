@@ -1,0 +1,86 @@
+"""Workers on this machine: one in this process, or several in processes of their own."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Generator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import closing
+from itertools import islice
+from typing import Any
+
+from midfea.scale.shards import Shard
+from midfea.scale.worker import Job, Worker
+
+SHARDS_AHEAD = 2  # for each process, so that none waits for its next one
+SECONDS_BETWEEN_COUNTS = 0.2
+
+
+def run_shards(job: Job, shards: Sequence[Shard], n_jobs: int) -> Generator[None, None, None]:
+    """Compute shards and write them; yields once for each image that is done.
+
+    n_jobs : processes; 1 means this one. The rows are the same for any number.
+    """
+    if min(n_jobs, len(shards)) > 1:
+        yield from _in_processes(job, shards, min(n_jobs, len(shards)))
+    elif shards:
+        with closing(Worker(job)) as worker:
+            for shard in shards:
+                yield from worker.run(shard)
+
+
+def _in_processes(job: Job, shards: Sequence[Shard], n_jobs: int) -> Generator[None, None, None]:
+    context = multiprocessing.get_context("spawn")
+    n_done, reported = context.Value("q", 0), 0
+    waiting, running = iter(shards), set[Future[None]]()
+    pool = ProcessPoolExecutor(n_jobs, context, _start, (job, n_done))
+    try:
+        while True:
+            room = (1 + SHARDS_AHEAD) * n_jobs - len(running)
+            running |= {pool.submit(_run, shard) for shard in islice(waiting, room)}
+            if not running:
+                break
+            finished, running = wait(running, SECONDS_BETWEEN_COUNTS, FIRST_COMPLETED)
+            for future in finished:
+                future.result()
+            while reported < n_done.value:
+                yield
+                reported += 1
+    except BrokenProcessPool:
+        raise ChildProcessError(
+            "a worker process ended, perhaps for want of memory. Finished shards are kept: type the "
+            "same command again, with fewer --jobs if memory was short"
+        ) from None
+    finally:
+        pool.shutdown(cancel_futures=True)  # nobody writes any more when this is over
+
+
+# -- in the processes -------------------------------------------------------------------------------
+
+_worker: Worker
+_n_done: Any  # images, of all processes together
+
+
+def _start(job: Job, n_done: Any) -> None:
+    global _worker, _n_done
+    signal.signal(signal.SIGINT, lambda *_: os._exit(130))  # Ctrl-C: the parent speaks for all
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    _worker, _n_done = Worker(job), n_done
+
+
+def _end_with_parent() -> None:
+    """A parent that was killed cannot end its workers."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+def _run(shard: Shard) -> None:
+    for _ in _worker.run(shard):
+        with _n_done.get_lock():
+            _n_done.value += 1

@@ -1,0 +1,171 @@
+"""`Worker`: the images of a shard to rows and errors. A bad image never ends it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from numpy.typing import NDArray
+
+from midfea.estimators.classifier import MidFeaClassifier
+from midfea.estimators.saved import load
+from midfea.learning.extractor import FeatureExtractor
+from midfea.learning.parts import ClassifierParts
+from midfea.parallel import linear_algebra_threads
+from midfea.pictures.images import picture_of
+from midfea.pictures.limits import ImageError
+from midfea.pictures.picture import Picture
+from midfea.pictures.reading import open_content
+from midfea.scale.manifest import Manifest, Row
+from midfea.scale.reader import ImageReader
+from midfea.scale.shards import Columns, Results, Shard, ShardFolder
+
+WHAT = ("features", "scores", "both")
+DTYPES = ("float32", "float16")  # of features
+IMAGES_AT_ONCE, BYTES_AT_ONCE = 64, 2**26  # whose pixels are in memory
+MAX_REASON_CHARACTERS = 500
+
+
+@dataclass(frozen=True)
+class Job:
+    """All that a worker must know; it can be sent to another process.
+
+    Attributes
+    ----------
+    manifest, model, output : two files and the folder of shards
+    what : one of WHAT
+    dtype : of features, one of DTYPES
+    """
+
+    manifest: Path
+    model: Path
+    output: Path
+    what: str
+    dtype: str
+
+
+class Values(NamedTuple):
+    """Features and scores of some pictures, a row each; None for what is not wanted."""
+
+    features: NDArray[Any] | None
+    scores: NDArray[Any] | None
+
+
+class PictureModel:
+    """A model file, for features and scores of pictures."""
+
+    def __init__(self, path: Path, what: str) -> None:
+        model = load(path)
+        self.what = what
+        self.extractor: FeatureExtractor = model.extractor_
+        self.parts: ClassifierParts | None = None
+        if isinstance(model, MidFeaClassifier):
+            self.parts = model.parts_
+            self.extractor = self.parts.extractor
+        elif what != "features":
+            name = type(model).__name__
+            raise ValueError(f"{path}: holds a {name}, which has no scores: type --what features")
+
+    def columns(self, dtype: str) -> Columns:
+        """The columns of its rows."""
+        n_features = 0 if self.what == "scores" else self.extractor.n_features
+        return Columns(n_features, len(self.classes) if self.what != "features" else 0, dtype)
+
+    @property
+    def classes(self) -> list[str]:
+        """The classes, in the order of the scores; empty without a classifier."""
+        return [] if self.parts is None else [str(label) for label in self.parts.classes]
+
+    def picture(self, content: bytes) -> Picture:
+        """The content of an image file as the model sees it, or ImageError."""
+        chain = self.extractor.chain
+        with open_content(content) as pixels:
+            return picture_of(pixels, self.extractor.max_side, chain.min_image_side, chain.rounded)
+
+    def values(self, pictures: Sequence[Picture]) -> Values:
+        """Features and scores, by one thread."""
+        with linear_algebra_threads(1):
+            features = self.extractor.transform(pictures)
+            if self.parts is None or self.what == "features":
+                return Values(features, None)
+            scores = self.parts.scores(features, pictures)
+        return Values(None if self.what == "scores" else features, scores)
+
+
+class Worker:
+    """Computes shards, one after the other."""
+
+    def __init__(self, job: Job) -> None:
+        self._model = PictureModel(job.model, job.what)
+        self._manifest = Manifest(job.manifest)
+        self._shards = ShardFolder(job.output, self._model.columns(job.dtype))
+        self._reader = ImageReader()
+
+    def close(self) -> None:
+        """Close the archives that it has read."""
+        self._reader.close()
+
+    def run(self, shard: Shard) -> Iterator[None]:
+        """Compute a shard and write it; yields once for each image.
+
+        OSError if the shard cannot be written.
+        """
+        results, waiting, n_bytes = Results(), list[tuple[Row, Picture]](), 0
+        for row in self._manifest.rows(shard.first, shard.n_images):
+            picture = self._read(row, results)
+            if picture is not None:
+                waiting.append((row, picture))
+                n_bytes += picture.n_bytes
+            if len(waiting) == IMAGES_AT_ONCE or n_bytes > BYTES_AT_ONCE:
+                self._compute(waiting, results)
+                waiting, n_bytes = [], 0
+            yield
+        self._compute(waiting, results)
+        self._shards.write(shard, results)
+
+    def _compute(self, waiting: Sequence[tuple[Row, Picture]], results: Results) -> None:
+        """Add the rows of some pictures; if that fails, each alone, to see which one it is."""
+        if not waiting:
+            return
+        rows, pictures = zip(*waiting, strict=True)
+        try:
+            _add(results, rows, self._model.values(pictures))
+        except Exception as error:
+            if len(waiting) == 1:
+                results.errors.append((rows[0], _reason(error)))
+                return
+            for pair in waiting:
+                self._compute([pair], results)
+
+    def _read(self, row: Row, results: Results) -> Picture | None:
+        """The picture of a row, or an error."""
+        try:
+            content = self._reader.content(row.address)
+        except Exception as error:  # of files, archives, and of whatever fsspec calls
+            results.n_unreadable += not isinstance(error, ImageError)
+            results.errors.append((row, _reason(error)))
+            return None
+        try:
+            return self._model.picture(content)
+        except Exception as error:
+            results.errors.append((row, _reason(error)))
+            return None
+
+
+def _add(results: Results, rows: Sequence[Row], values: Values) -> None:
+    results.rows += rows
+    if values.features is not None:
+        results.features.append(values.features)
+    if values.scores is not None:
+        results.scores.append(values.scores)
+
+
+def _reason(error: Exception) -> str:
+    """In one line of text."""
+    if isinstance(error, FileNotFoundError) and error.errno is not None:
+        return "no such file"
+    text = str(getattr(error, "strerror", None) or error) or type(error).__name__
+    line = " ".join(text.split())[:MAX_REASON_CHARACTERS]
+    return line.encode(errors="replace").decode()
