@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from midfea.provenance import Row
+from midfea.reproduce.protocols import PROTOCOLS
 
 # A heading for each file, and what a reader must know of the data or of the paper. No findings here:
 # those are computed.
@@ -66,7 +67,7 @@ def results_page(folder: Path) -> str:
     parts = [INTRODUCTION]
     for name in [*(n for n in SECTIONS if n in files), *sorted(set(files) - set(SECTIONS))]:
         title, remark = SECTIONS.get(name, (name, ""))
-        rows = json.loads(files[name].read_text())
+        rows = _in_order(name, json.loads(files[name].read_text()))
         command = f"`midfea reproduce {name} --data DATA --json results/{name}.json`"
         findings = " ".join([*_findings(rows), remark]).strip()
         parts += [f"## {title}", command, "\n".join(_table(rows)), findings, _origin(rows)]
@@ -176,6 +177,16 @@ def with_kept(rows: Sequence[Row], path: Path | None) -> list[Row]:
         row for row in old if not any((row["dataset"], m) in new for m in row["method"].split(" less "))
     ]
     return kept + list(rows)
+
+
+def _in_order(name: str, rows: list[Row]) -> list[Row]:
+    """As the protocol names its methods; others, such as differences, behind them as they come."""
+    if name not in PROTOCOLS:
+        return rows
+    protocol = PROTOCOLS[name]
+    known = [method.name for method in protocol.methods] + [one.name for one in protocol.compared]
+    place = {method: i for i, method in enumerate(known)}
+    return sorted(rows, key=lambda row: place.get(row["method"], len(known)))
 
 
 def _table(rows: list[Row]) -> list[str]:
