@@ -67,7 +67,8 @@ _n_done: Any  # images, of all processes together
 
 def _start(job: Job, n_done: Any) -> None:
     global _worker, _n_done
-    signal.signal(signal.SIGINT, lambda *_: os._exit(130))  # Ctrl-C: the parent speaks for all
+    if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:  # as it is in the background of a shell
+        signal.signal(signal.SIGINT, lambda *_: os._exit(130))  # Ctrl-C: the parent speaks for all
     threading.Thread(target=_end_with_parent, daemon=True).start()
     _worker, _n_done = Worker(job), n_done
 
