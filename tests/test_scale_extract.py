@@ -145,7 +145,7 @@ def kill_before(event, arguments):
 renamed = []
 sys.addaudithook(kill_before)
 if __name__ == "__main__":
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # also where the tests run in the background
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # tests may run in the background
     extract({manifest!r}, {folder!r}, {model!r}, shard_size=4, n_jobs={n_jobs})
 """
 
