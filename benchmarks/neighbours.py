@@ -26,10 +26,12 @@ from sklearn.svm import LinearSVC
 
 from common import class_folder, make_parser, some_of_each
 from midfea import MidFea
+from midfea.baselines.lcksvd import LCKSVD
 from midfea.baselines.nbnn import NBNN
 from midfea.baselines.registry import SYSTEMS
 from midfea.baselines.svm_knn import SVMKNN
 from midfea.datasets import load_folder
+from midfea.parallel import linear_algebra_threads
 from midfea.progress import progress_bars
 from midfea.provenance import Row, make_row, write_rows
 from midfea.reproduce.evaluate import per_class
@@ -57,19 +59,37 @@ def main() -> None:
 
 
 def speed(images: Any, y: Any, given: argparse.Namespace) -> list[Row]:
+    """A row for each: milliseconds of one image on one thread, beside the whole MidFea feature."""
     train = some_of_each(y, N_TRAIN, 0)
     others = np.random.RandomState(0).permutation(np.setdiff1d(np.arange(len(y)), train))
+    known, new = ([images[i] for i in part] for part in (train, others[:SPEED_IMAGES]))
+    vectors = np.random.RandomState(0).normal(
+        size=(len(train) + len(new), 3000)
+    )  # times are those of any
     with progress_bars():
-        model = NBNN(n_jobs=1).fit([images[i] for i in train], y[train])
-    megabytes = sum(rows.nbytes for rows in model.descriptors_) / 2**20
-    times = []
-    for i in others[:SPEED_IMAGES]:
-        started = time.perf_counter()
-        model.predict([images[i]])
-        times.append(1e3 * (time.perf_counter() - started))
-    print(f"NBNN, {len(model.classes_)} classes: {np.median(times):.0f} ms for an image on one thread, "
-          f"{megabytes:.0f} MB of descriptors")  # fmt: skip
-    return [make_row("caltech101", "NBNN", "ms per image, one thread", times)]
+        feature = MidFea(n_jobs=1, random_state=0).fit(known[::10])
+        nbnn = NBNN(n_jobs=1).fit(known, y[train])
+        dictionary = LCKSVD(N_TRAIN, n_iter=1, n_start_iter=0, n_jobs=1).fit(
+            vectors[len(new) :], y[train]
+        )
+    answers: dict[str, Callable[[int], Any]] = {
+        "MidFea, the whole feature": lambda i: feature.transform([new[i]]),
+        "LC-KSVD, 3060 atoms of 3000 numbers": lambda i: dictionary.predict(vectors[i : i + 1]),
+        "NBNN": lambda i: nbnn.predict([new[i]]),
+    }
+    times: dict[str, list[float]] = {name: [] for name in answers}
+    with linear_algebra_threads(1):
+        for i in range(len(new)):  # in turns
+            for name, answer in answers.items():
+                started = time.perf_counter()
+                answer(i)
+                times[name].append(1e3 * (time.perf_counter() - started))
+    own = float(np.median(times["MidFea, the whole feature"]))
+    for name, values in times.items():
+        print(f"{name:36} {np.median(values):8.1f} ms, {np.median(values) / own:6.1f} times MidFea")
+    return [
+        make_row("caltech101", name, "ms per image, one thread", value) for name, value in times.items()
+    ]
 
 
 def accuracy(images: Any, y: Any, given: argparse.Namespace) -> list[Row]:
