@@ -7,13 +7,13 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from midfea.baselines.fisher import Problem, class_means, update_atoms, update_codes
+from midfea.baselines.labels import PredictsByScores
 from midfea.baselines.limits import Deadline, check_memory
 from midfea.baselines.sparse import lasso_codes
 from midfea.baselines.vectors import (
@@ -28,7 +28,7 @@ from midfea.progress import track
 
 
 @dataclass(eq=False, repr=False)
-class FDDL(ClassifierMixin, BaseEstimator):
+class FDDL(PredictsByScores, BaseEstimator):
     """Fisher discrimination dictionary learning.
 
     Learns atoms of unit length for each class, and codes of the training samples, such that the atoms
@@ -143,24 +143,16 @@ class FDDL(ClassifierMixin, BaseEstimator):
         self.objective_ = np.array(objective)
         return self
 
-    def decision_function(self, X: Any) -> Floats:
-        """Less what speaks against each class: (n_samples, n_classes); of two the second less the first.
+    def _scores(self, X: Any) -> Floats:
+        """Less what speaks against each class: |y - D_i x_i|^2 + weight |x - m_i|^2.
 
-        Against a class speak |y - D_i x_i|^2 + weight |x - m_i|^2, x being the code of sample y and m_i
-        the mean code of class i; the local decision, whose codes are of that class alone, adds
-        gamma |x|_1.
+        x is the code of sample y and m_i the mean code of class i; the local decision, whose codes are
+        of that class alone, adds gamma |x|_1.
         """
         check_is_fitted(self)
         X = new_samples(self, X)
         with linear_algebra_threads(n_threads(self.n_jobs)):
-            scores = -(self._against(X) if self.decision == "global" else self._against_locally(X))
-        return np.asarray(scores if scores.shape[1] > 2 else scores[:, 1] - scores[:, 0])
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """The label of each sample."""
-        scores = self.decision_function(X)
-        numbers = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
-        return np.asarray(self.classes_[numbers])
+            return -(self._against(X) if self.decision == "global" else self._against_locally(X))
 
     def _first_atoms(self, numbers: Indices) -> Indices:
         """Samples with which the atoms start, class by class."""

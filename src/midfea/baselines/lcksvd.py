@@ -8,13 +8,13 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, Options
 from sklearn.utils.validation import check_is_fitted
 
 from midfea.baselines.ksvd import ksvd
+from midfea.baselines.labels import PredictsByScores
 from midfea.baselines.limits import Deadline, check_memory
 from midfea.baselines.sparse import omp_codes
 from midfea.baselines.vectors import (
@@ -32,7 +32,7 @@ SHORTEST = 1e-10  # of the part of a stacked atom that describes samples
 
 
 @dataclass(eq=False, repr=False)
-class LCKSVD(ClassifierMixin, BaseEstimator):
+class LCKSVD(PredictsByScores, BaseEstimator):
     """Label-consistent K-SVD: codes that tell the class, and a linear classifier of them.
 
     Minimises over dictionary D, codes X with at most `sparsity` atoms each, A and W
@@ -159,16 +159,9 @@ class LCKSVD(ClassifierMixin, BaseEstimator):
         X = new_samples(self, X)
         return self._codes(X)
 
-    def decision_function(self, X: Any) -> Floats:
-        """W x of each sample: (n_samples, n_classes); of two classes the second less the first."""
-        scores = self.encode(X) @ self.coef_.T
-        return np.asarray(scores if scores.shape[1] > 2 else scores[:, 1] - scores[:, 0])
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """The label of each sample."""
-        scores = self.decision_function(X)
-        numbers = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
-        return np.asarray(self.classes_[numbers])
+    def _scores(self, X: Any) -> Floats:
+        """W x of each sample."""
+        return np.asarray(self.encode(X) @ self.coef_.T)
 
     def _sparsity(self, n_features: int) -> int:
         return min(self.sparsity, n_features, len(self.atom_classes_))

@@ -9,15 +9,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from midfea.baselines.dense_sift import sift_at_sizes
-from midfea.baselines.labels import class_numbers, decision_values
+from midfea.baselines.labels import PredictsByScores, class_numbers
 from midfea.baselines.limits import Deadline, check_memory
 from midfea.baselines.local_features import grey_images
 from midfea.engines.cpu.nearest_square import nearest_squares
+from midfea.estimators.takes_images import TakesImages
 from midfea.parallel import in_parallel, n_threads
 from midfea.pictures.resize import Grey
 from midfea.progress import track
@@ -27,7 +28,7 @@ BYTE = 255  # the largest
 
 
 @dataclass(eq=False, repr=False)
-class NBNN(ClassifierMixin, BaseEstimator):
+class NBNN(TakesImages, PredictsByScores, BaseEstimator):
     """Naive-Bayes nearest neighbour: the class whose training descriptors are nearest to an image's.
 
     For each descriptor of an image and each class, the squared distance to the nearest descriptor of
@@ -98,13 +99,6 @@ class NBNN(ClassifierMixin, BaseEstimator):
         "time_limit": [Interval(Real, 0, None, closed="left"), None],
     }
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array = False
-        tags.input_tags.three_d_array = True
-        tags.input_tags.string = True
-        return tags
-
     def fit(self, images: Sequence[Any], y: Any) -> NBNN:
         """Keep the descriptors of images (as `MidFeaClassifier` takes them) with class labels y."""
         self._validate_params()
@@ -143,14 +137,8 @@ class NBNN(ClassifierMixin, BaseEstimator):
         sums = np.array(list(track(work, "nearest descriptors", len(greys))), dtype=np.float64)
         return np.asarray(sums * self._byte_step() ** 2)
 
-    def decision_function(self, images: Sequence[Any]) -> NDArray[np.float64]:
-        """Minus the distances (n, n_classes); of two classes the first less the second (n,)."""
-        return decision_values(-self.distances(images))
-
-    def predict(self, images: Sequence[Any]) -> NDArray[Any]:
-        """The label of each image: of the nearest class."""
-        nearest = self.distances(images).argmin(axis=1)
-        return np.asarray(self.classes_[nearest])
+    def _scores(self, images: Sequence[Any]) -> NDArray[np.float64]:
+        return -self.distances(images)
 
     def _describe(self, image: Grey) -> Bytes:
         """Descriptors and their places as bytes."""

@@ -12,6 +12,7 @@ from sklearn.utils._param_validation import Interval
 
 from midfea.baselines.dense_sift import N_BINS
 from midfea.baselines.local_features import grey_images
+from midfea.estimators.takes_images import TakesImages
 from midfea.pictures.resize import Grey
 
 COUNT = Interval(Integral, 1, None, closed="left")
@@ -19,7 +20,7 @@ POSITIVE = Interval(Real, 0, None, closed="neither")
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class PyramidBase(BaseEstimator):
+class PyramidBase(TakesImages, BaseEstimator):
     """Parameters of every class.
 
     Parameters
@@ -59,13 +60,6 @@ class PyramidBase(BaseEstimator):
         "memory_limit": [COUNT, None],
         "time_limit": [POSITIVE, None],
     }
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array = False
-        tags.input_tags.three_d_array = True
-        tags.input_tags.string = True
-        return tags
 
     def greys(self, images: Any) -> list[Grey]:
         """Grey pixels of images, reduced; ImageError if no patch fits into one."""

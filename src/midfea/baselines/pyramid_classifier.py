@@ -5,14 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Literal, Protocol, Self
 
-import numpy as np
-from numpy.typing import NDArray
-from sklearn.base import ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from midfea.baselines.labels import class_numbers, decision_values
+from midfea.baselines.labels import PredictsByScores, class_numbers
 from midfea.baselines.limits import Deadline
 from midfea.baselines.linear_svm import fit_svm
 from midfea.baselines.pyramid import Encoding, SpatialPyramid
@@ -31,7 +28,7 @@ class Svm(Protocol):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class PyramidClassifier(ClassifierMixin, PyramidBase):
+class PyramidClassifier(PredictsByScores, PyramidBase):
     """What a subclass adds are parameters of `SpatialPyramid`, under the same names.
 
     Parameters
@@ -74,14 +71,6 @@ class PyramidClassifier(ClassifierMixin, PyramidBase):
             self.svm_ = self._fit_svm(features, numbers, rng.randint(2**31 - 1), groups, deadline)
         deadline.check()
         return self
-
-    def decision_function(self, images: Any) -> NDArray[Any]:
-        """The SVM's decision values (n, n_classes); of two classes (n,), positive for the second."""
-        return decision_values(self._scores(images))
-
-    def predict(self, images: Any) -> NDArray[Any]:
-        """The label of each image."""
-        return np.asarray(self.classes_[self._scores(images).argmax(axis=1)])
 
     def _scores(self, images: Any) -> Features:
         check_is_fitted(self, "svm_")

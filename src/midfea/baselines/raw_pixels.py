@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted
 
 from midfea.baselines.local_features import grey_images
+from midfea.estimators.takes_images import TakesImages
 from midfea.learning.head import Features
 from midfea.pictures.resize import Grey, resize
 
@@ -27,7 +28,7 @@ def raw_pixels(images: Sequence[Any], shape: tuple[int, int] | None) -> Features
 
 
 @dataclass(eq=False, repr=False)
-class RawPixels(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class RawPixels(TakesImages, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Grey pixels, 0 to 1, as vectors.
 
     Parameters
@@ -51,13 +52,6 @@ class RawPixels(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     shape: tuple[int, int] | None = (32, 32)
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {"shape": [tuple, list, None]}
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array = False
-        tags.input_tags.three_d_array = True
-        tags.input_tags.string = True
-        return tags
 
     def fit(self, images: Any, y: Any = None) -> RawPixels:
         """Look at the size of images (as `MidFeaClassifier` takes them); `y` is ignored."""

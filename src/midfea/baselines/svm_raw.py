@@ -6,21 +6,20 @@ from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
-import numpy as np
-from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from midfea.baselines.labels import class_numbers, decision_values
+from midfea.baselines.labels import PredictsByScores, class_numbers
 from midfea.baselines.linear_svm import fit_svm
 from midfea.baselines.raw_pixels import RawPixels
+from midfea.estimators.takes_images import TakesImages
 from midfea.learning.head import C_CANDIDATES, Features
 from midfea.parallel import linear_algebra_threads
 
 
 @dataclass(eq=False, repr=False)
-class SVMRaw(ClassifierMixin, BaseEstimator):
+class SVMRaw(TakesImages, PredictsByScores, BaseEstimator):
     """A linear SVM on grey pixels.
 
     Parameters
@@ -60,13 +59,6 @@ class SVMRaw(ClassifierMixin, BaseEstimator):
         "random_state": [Interval(Integral, 0, None, closed="left")],
     }
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array = False
-        tags.input_tags.three_d_array = True
-        tags.input_tags.string = True
-        return tags
-
     def fit(self, images: Any, y: Any, groups: Any = None) -> SVMRaw:
         """Learn from images (as `MidFeaClassifier` takes them) with labels y.
 
@@ -80,14 +72,6 @@ class SVMRaw(ClassifierMixin, BaseEstimator):
         with linear_algebra_threads(1):  # the same sums on any number of cores
             self.svm_ = fit_svm(vectors, numbers, self.random_state, groups, candidates)
         return self
-
-    def decision_function(self, images: Any) -> NDArray[Any]:
-        """The SVM's decision values (n, n_classes); of two classes (n,), positive for the second."""
-        return decision_values(self._scores(images))
-
-    def predict(self, images: Any) -> NDArray[Any]:
-        """The label of each image."""
-        return np.asarray(self.classes_[self._scores(images).argmax(axis=1)])
 
     def _scores(self, images: Any) -> Features:
         check_is_fitted(self)

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from midfea.engines import EngineSettings, Projection, get_engine, min_side
 from midfea.estimators.presets import check_preset, preset_values
+from midfea.estimators.takes_images import TakesImages
 from midfea.learning.codebook import learn_extractor
 from midfea.learning.extractor import FeatureExtractor
 from midfea.learning.settings import ChainSettings
@@ -32,7 +33,7 @@ SCREEN_PIXELS = 4  # for one pixel of a filter
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class MidFeaBase(ChainSettings, BaseEstimator):
+class MidFeaBase(ChainSettings, TakesImages, BaseEstimator):
     """Parameters and feature extractor of Section 2.
 
     Parameters
@@ -87,13 +88,6 @@ class MidFeaBase(ChainSettings, BaseEstimator):
     @classmethod
     def _defaults(cls) -> dict[str, Any]:
         return {field.name: field.default for field in fields(cls)}
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array = False
-        tags.input_tags.three_d_array = True
-        tags.input_tags.string = True
-        return tags
 
     # -- the fitted parts ---------------------------------------------------------------------------
 
