@@ -29,10 +29,11 @@ RUN = r"""
 import json, re, resource, sys, time
 from pathlib import Path
 from midfea.scale.extract import extract
+from midfea.scale.local import Processes
 if __name__ == "__main__":
     source, output, model, n_jobs, shard_size = sys.argv[1:]
     begun = time.perf_counter()
-    done = extract(source, output, model, n_jobs=int(n_jobs), shard_size=int(shard_size))
+    done = extract(source, output, model, executor=Processes(int(n_jobs)), shard_size=int(shard_size))
     seconds = time.perf_counter() - begun
     # Not from getrusage, which counts the memory of the process that started this one.
     peak = int(re.search(r"VmHWM:\s*(\d+)", Path("/proc/self/status").read_text())[1]) / 1000

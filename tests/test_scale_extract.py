@@ -21,6 +21,7 @@ import midfea
 from command import midfea as command
 from many import MODEL, corrupt, encoded, write_parquet, write_photos, write_tar, write_zip
 from midfea.scale.extract import ABOUT, LOCK, extract
+from midfea.scale.local import Processes
 from midfea.scale.manifest import write_manifest
 from midfea.scale.shards import DONE, ERRORS, ROWS, cut
 from small import SMALL
@@ -127,7 +128,7 @@ def test_every_kind_of_source_gives_the_same_rows(photos, uninterrupted, tmp_pat
 
 
 def test_two_processes_give_the_same_rows(manifest, uninterrupted, tmp_path):
-    done = extract(manifest, tmp_path / "f", MODEL, shard_size=4, n_jobs=2)
+    done = extract(manifest, tmp_path / "f", MODEL, shard_size=4, executor=Processes(2))
     assert done.n_shards == 10 and done.n_kept == 0
     assert_equal(tmp_path / "f", uninterrupted)
 
@@ -135,6 +136,7 @@ def test_two_processes_give_the_same_rows(manifest, uninterrupted, tmp_path):
 KILLING = """
 import os, signal, sys
 from midfea.scale.extract import extract
+from midfea.scale.local import Processes
 
 def kill_before(event, arguments):
     if event == "os.rename":
@@ -146,7 +148,7 @@ renamed = []
 sys.addaudithook(kill_before)
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.default_int_handler)  # tests may run in the background
-    extract({manifest!r}, {folder!r}, {model!r}, shard_size=4, n_jobs={n_jobs})
+    extract({manifest!r}, {folder!r}, {model!r}, shard_size=4, executor=Processes({n_jobs}))
 """
 
 
@@ -220,7 +222,7 @@ def test_a_worker_that_was_killed_is_said(manifest, tmp_path):
     killer = threading.Thread(target=kill_one)
     killer.start()
     with pytest.raises(ChildProcessError, match=r"a worker process ended.* type the same command again"):
-        extract(manifest, tmp_path / "f", MODEL, shard_size=4, n_jobs=2)
+        extract(manifest, tmp_path / "f", MODEL, shard_size=4, executor=Processes(2))
     killer.join()
 
 

@@ -58,6 +58,7 @@ def extract(
     from midfea.parallel import n_threads
     from midfea.progress import progress_bars
     from midfea.scale import extract as work
+    from midfea.scale.local import Processes
 
     check_model(model)
     begun = time.monotonic()
@@ -69,7 +70,7 @@ def extract(
             what=what,
             dtype=dtype,
             shard_size=shard_size,
-            n_jobs=n_threads(jobs),
+            executor=Processes(n_threads(jobs)),
             retry=retry,
         )
     if done.listed is not None:

@@ -11,17 +11,19 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
+from midfea.engines import EngineSettings
 from midfea.files import replacing
 from midfea.progress import track
 from midfea.provenance import about
-from midfea.scale.local import run_shards
+from midfea.scale.local import Processes
 from midfea.scale.manifest import Listed, Manifest, file_sha256, is_manifest, write_manifest
 from midfea.scale.shards import Columns, Counts, Shard, ShardFolder, cut
-from midfea.scale.worker import DTYPES, WHAT, Job, PictureModel
+from midfea.scale.worker import DTYPES, WHAT, Executor, Job, PictureModel
 
 ABOUT, MANIFEST, LOCK = "_about.json", "_manifest.parquet", ".lock"
 FORMAT = "midfea features"
 SHARD_SIZE = 1000  # images
+ONE_PROCESS, AUTO = Processes(), EngineSettings()
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,8 @@ def extract(
     what: str = "features",
     dtype: str = "float32",
     shard_size: int = SHARD_SIZE,
-    n_jobs: int = 1,
+    executor: Executor = ONE_PROCESS,
+    engine: EngineSettings = AUTO,
     retry: bool = False,
 ) -> Extracted:
     """Compute features or scores of many images, and write them as Parquet shards.
@@ -66,8 +69,8 @@ def extract(
         Of features.
     shard_size : int, default=1000
         Images of a shard.
-    n_jobs : int, default=1
-        Processes.
+    executor : who computes the shards, such as `midfea.scale.local.Processes(2)`
+    engine : computes the features; the same to rounding, so it may change between runs
     retry : bool, default=False
         Also do those shards again in which files could not be opened.
 
@@ -86,8 +89,8 @@ def extract(
     try:
         with FileLock(folder / LOCK, blocking=False):
             manifest, listed = _manifest(os.fspath(source), folder)
-            job = Job(Path(manifest.path), Path(model), folder, what, dtype)
-            return _run(job, manifest, listed, shard_size, n_jobs, retry)
+            job = Job(Path(manifest.path), Path(model), folder, what, dtype, engine)
+            return _run(job, manifest, listed, shard_size, executor, retry)
     except Timeout:
         raise ValueError(
             f"{folder}: another midfea extract is writing there: wait for its end"
@@ -95,9 +98,14 @@ def extract(
 
 
 def _run(
-    job: Job, manifest: Manifest, listed: Listed | None, shard_size: int, n_jobs: int, retry: bool
+    job: Job,
+    manifest: Manifest,
+    listed: Listed | None,
+    shard_size: int,
+    executor: Executor,
+    retry: bool,
 ) -> Extracted:
-    fitted = PictureModel(job.model, job.what)
+    fitted = PictureModel(job)
     columns, classes = fitted.columns(job.dtype), fitted.classes
     del fitted  # the workers have their own
     description = _describe(job, manifest, columns, classes, shard_size)
@@ -106,7 +114,7 @@ def _run(
     shards.prepare()
     wanted = cut(len(manifest), shard_size)
     missing = _missing(shards, wanted, retry)
-    done = run_shards(job, missing, n_jobs)
+    done = executor.run(job, missing)
     try:
         for _ in track(done, "extracting", sum(shard.n_images for shard in missing)):
             pass

@@ -10,6 +10,7 @@ from collections.abc import Generator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
@@ -20,17 +21,23 @@ SHARDS_AHEAD = 2  # for each process, so that none waits for its next one
 SECONDS_BETWEEN_COUNTS = 0.2
 
 
-def run_shards(job: Job, shards: Sequence[Shard], n_jobs: int) -> Generator[None, None, None]:
-    """Compute shards and write them; yields once for each image that is done.
+@dataclass(frozen=True)
+class Processes:
+    """An `Executor` on this machine. The rows are the same for any number of processes.
 
-    n_jobs : processes; 1 means this one. The rows are the same for any number.
+    n : processes; 1 means this one
     """
-    if min(n_jobs, len(shards)) > 1:
-        yield from _in_processes(job, shards, min(n_jobs, len(shards)))
-    elif shards:
-        with closing(Worker(job)) as worker:
-            for shard in shards:
-                yield from worker.run(shard)
+
+    n: int = 1
+
+    def run(self, job: Job, shards: Sequence[Shard]) -> Generator[None, None, None]:
+        """See `Executor`."""
+        if min(self.n, len(shards)) > 1:
+            yield from _in_processes(job, shards, min(self.n, len(shards)))
+        elif shards:
+            with closing(Worker(job)) as worker:
+                for shard in shards:
+                    yield from worker.run(shard)
 
 
 def _in_processes(job: Job, shards: Sequence[Shard], n_jobs: int) -> Generator[None, None, None]:
@@ -41,7 +48,7 @@ def _in_processes(job: Job, shards: Sequence[Shard], n_jobs: int) -> Generator[N
     try:
         while True:
             room = (1 + SHARDS_AHEAD) * n_jobs - len(running)
-            running |= {pool.submit(_run, shard) for shard in islice(waiting, room)}
+            running |= {_submit(pool, shard) for shard in islice(waiting, room)}
             if not running:
                 break
             finished, running = wait(running, SECONDS_BETWEEN_COUNTS, FIRST_COMPLETED)
@@ -57,6 +64,13 @@ def _in_processes(job: Job, shards: Sequence[Shard], n_jobs: int) -> Generator[N
         ) from None
     finally:
         pool.shutdown(cancel_futures=True)  # nobody writes any more when this is over
+
+
+def _submit(pool: ProcessPoolExecutor, shard: Shard) -> Future[None]:
+    try:
+        return pool.submit(_run, shard)
+    except OSError as error:  # a worker ended while the others were being started
+        raise BrokenProcessPool(str(error)) from None
 
 
 # -- in the processes -------------------------------------------------------------------------------

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from numpy.typing import NDArray
 
+from midfea.engines import EngineSettings
 from midfea.estimators.classifier import MidFeaClassifier
 from midfea.estimators.saved import load
 from midfea.learning.extractor import FeatureExtractor
@@ -37,6 +38,7 @@ class Job:
     manifest, model, output : two files and the folder of shards
     what : one of WHAT
     dtype : of features, one of DTYPES
+    engine : computes the features
     """
 
     manifest: Path
@@ -44,6 +46,14 @@ class Job:
     output: Path
     what: str
     dtype: str
+    engine: EngineSettings
+
+
+class Executor(Protocol):
+    """Who computes shards: processes of this machine, or a cluster."""
+
+    def run(self, job: Job, shards: Sequence[Shard]) -> Generator[None, None, None]:
+        """Compute shards and write them; yields once for each image that is done."""
 
 
 class Values(NamedTuple):
@@ -54,19 +64,20 @@ class Values(NamedTuple):
 
 
 class PictureModel:
-    """A model file, for features and scores of pictures."""
+    """The model of a job, for features and scores of pictures."""
 
-    def __init__(self, path: Path, what: str) -> None:
-        model = load(path)
-        self.what = what
+    def __init__(self, job: Job) -> None:
+        model = load(job.model)
+        self.what = job.what
         self.extractor: FeatureExtractor = model.extractor_
         self.parts: ClassifierParts | None = None
         if isinstance(model, MidFeaClassifier):
             self.parts = model.parts_
             self.extractor = self.parts.extractor
-        elif what != "features":
+        elif job.what != "features":
             name = type(model).__name__
-            raise ValueError(f"{path}: holds a {name}, which has no scores: type --what features")
+            raise ValueError(f"{job.model}: holds a {name}, which has no scores: type --what features")
+        self.extractor = self.extractor.on(job.engine)
 
     def columns(self, dtype: str) -> Columns:
         """The columns of its rows."""
@@ -98,7 +109,7 @@ class Worker:
     """Computes shards, one after the other."""
 
     def __init__(self, job: Job) -> None:
-        self._model = PictureModel(job.model, job.what)
+        self._model = PictureModel(job)
         self._manifest = Manifest(job.manifest)
         self._shards = ShardFolder(job.output, self._model.columns(job.dtype))
         self._reader = ImageReader()
