@@ -18,6 +18,7 @@ EXTRAS = {
     "onnx": {"onnx": "onnx", "onnxruntime": "onnxruntime"},
     "heic": {"pillow_heif": "pillow-heif"},
     "scale": {"pyarrow": "pyarrow", "fsspec": "fsspec"},
+    "ray": {"ray": "Ray"},
     "bench": {"skimage": "scikit-image", "cv2": "OpenCV"},
 }
 CLONE = Path(__file__).parents[2]  # if midfea runs from its sources

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,6 +13,10 @@ from midfea.cli.common import warn
 from midfea.cli.manifest import describe, warn_left_out
 from midfea.cli.mending import check_model
 from midfea.extras import require
+
+if TYPE_CHECKING:
+    from midfea.scale.extract import Extracted
+    from midfea.scale.worker import Executor
 
 What = StrEnum("What", ["features", "scores", "both"])
 Dtype = StrEnum("Dtype", ["float32", "float16"])
@@ -40,11 +44,18 @@ def extract(
     dtype: Annotated[Dtype, typer.Option(help="Numbers of the features.")] = Dtype.float32,
     shard_size: Annotated[int, typer.Option(help="Images in each file.", min=1)] = 1000,
     jobs: Annotated[
-        int | None, typer.Option(help="Processes. Default: one for each core.", min=1)
+        int | None, typer.Option(help="Processes, or workers of a cluster. Default: all cores.", min=1)
     ] = None,
     retry: Annotated[
         bool, typer.Option("--retry", help="Try files again that could not be opened before.")
     ] = False,
+    ray: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Work on a Ray cluster: auto, HOST:PORT, or local for one in this machine.",
+        ),
+    ] = None,
 ) -> None:
     """Compute features of many images, and write them to Parquet files.
 
@@ -55,10 +66,8 @@ def extract(
     Example: midfea extract manifest.parquet -o features --model pets.midfea
     """
     require("scale", "midfea extract")
-    from midfea.parallel import n_threads
     from midfea.progress import progress_bars
     from midfea.scale import extract as work
-    from midfea.scale.local import Processes
 
     check_model(model)
     begun = time.monotonic()
@@ -70,9 +79,26 @@ def extract(
             what=what,
             dtype=dtype,
             shard_size=shard_size,
-            executor=Processes(n_threads(jobs)),
+            executor=_executor(ray, jobs),
             retry=retry,
         )
+    _print_result(done, output, time.monotonic() - begun)
+
+
+def _executor(ray: str | None, jobs: int | None) -> Executor:
+    """Processes of this machine, or the cluster at that address."""
+    if ray is None:
+        from midfea.parallel import n_threads
+        from midfea.scale.local import Processes
+
+        return Processes(n_threads(jobs))
+    require("ray", "midfea extract --ray")
+    from midfea.scale.cluster.executor import RayCluster
+
+    return RayCluster(ray, jobs)
+
+
+def _print_result(done: Extracted, output: Path, seconds: float) -> None:
     if done.listed is not None:
         print(f"Images: {describe(done.listed)}")
         warn_left_out(done.listed)
@@ -80,7 +106,7 @@ def extract(
     kept = f", {done.n_kept:,} of them were there" if done.n_kept else ""
     print(
         f"Features: {output} ({counts.rows:,} rows, {counts.errors:,} errors, {done.n_shards:,} shards"
-        f"{kept}, {time.monotonic() - begun:.0f} s)"
+        f"{kept}, {seconds:.0f} s)"
     )
     if counts.unreadable:
         warn(

@@ -1,0 +1,83 @@
+"""`RayCluster`: the machines of a Ray cluster as an executor of shards."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
+
+import ray
+
+from midfea.scale.cluster.pool import Pool
+from midfea.scale.shards import Shard
+from midfea.scale.worker import Job
+
+LOCAL = "local"
+OBJECT_STORE_BYTES = 100 * 2**20  # little more than the least that Ray allows: no images go through it
+ENVIRONMENT = {
+    "RAY_USAGE_STATS_ENABLED": "0",  # nothing is told to Ray's makers
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # without it Ray warns of what it will do some day
+}
+
+
+@dataclass(frozen=True)
+class RayCluster:
+    """An `Executor` on a Ray cluster. The rows are the same as those of `midfea.scale.local.Processes`.
+
+    If this process is connected to a cluster already, that one is used and stays connected.
+
+    Attributes
+    ----------
+    address : "auto" or "host:port" of a cluster that runs; "local": one in this machine, for this run
+    n : workers; None: one for each CPU of the cluster, or each GPU if the engine is torch and it has any
+    """
+
+    address: str = LOCAL
+    n: int | None = None
+
+    def run(self, job: Job, shards: Sequence[Shard]) -> Generator[None, None, None]:
+        """See `Executor`."""
+        if not shards:
+            return
+        there = {name: getattr(job, name).absolute() for name in ("manifest", "model", "output")}
+        with _connected(self.address, self.n):
+            resources = ray.cluster_resources()
+            n_gpus = int(job.engine.name == "torch" and resources.get("GPU", 0) >= 1)
+            n_workers = self.n or max(1, int(resources.get("GPU" if n_gpus else "CPU", 0)))
+            with closing(Pool(replace(job, **there), shards, n_workers, n_gpus)) as pool:
+                yield from pool.run()
+
+
+@contextmanager
+def _connected(address: str, n_cpus: int | None) -> Iterator[None]:
+    """Within this context Ray is there; ConnectionError or ValueError if it cannot be."""
+    if ray.is_initialized():
+        yield
+        return
+    if address.startswith("ray://"):
+        raise ValueError(
+            f"{address}: Ray's client cannot be used. Type the command on a node of the cluster, with "
+            "--ray auto"
+        )
+    for name, value in ENVIRONMENT.items():
+        os.environ.setdefault(name, value)
+    started_here = {
+        "num_cpus": n_cpus,
+        "include_dashboard": False,
+        "object_store_memory": OBJECT_STORE_BYTES,
+    }
+    try:
+        ray.init(
+            address,
+            log_to_driver=False,
+            logging_level=logging.CRITICAL,
+            **(started_here if address == LOCAL else {}),
+        )
+    except (RuntimeError, ConnectionError) as error:
+        raise ConnectionError(f"no Ray cluster at {address}: {error}") from None
+    try:
+        yield
+    finally:
+        ray.shutdown()
