@@ -1,0 +1,212 @@
+"""Extract on a Ray cluster: the same rows as in one process, whatever happens to workers."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+ray = pytest.importorskip("ray")
+
+from command import fails_in_one_line  # noqa: E402
+from command import midfea as command  # noqa: E402
+from many import MODEL, encoded, write_photos  # noqa: E402
+from midfea.engines import EngineSettings  # noqa: E402
+from midfea.extras import install_line  # noqa: E402
+from midfea.progress import reporting_to  # noqa: E402
+from midfea.scale.cluster.executor import RayCluster  # noqa: E402
+from midfea.scale.cluster.worker import RemoteWorker  # noqa: E402
+from midfea.scale.extract import extract  # noqa: E402
+from midfea.scale.manifest import write_manifest  # noqa: E402
+from midfea.scale.shards import cut  # noqa: E402
+from midfea.scale.worker import Job  # noqa: E402
+from test_scale_extract import BAD, N_PHOTOS, assert_equal, n_done, times  # noqa: E402
+
+# Workers of the cluster die when they open an image "dies-2.png", the first two times.
+DYING = """
+import os, re, signal, sys
+
+def die(event, arguments):
+    match = re.search(r"dies-(\\d+)[.]png$", str(arguments[0])) if event == "open" else None
+    if match:
+        with open(f"{arguments[0]}.deaths", "a") as deaths:
+            deaths.write("x")
+        if os.stat(f"{arguments[0]}.deaths").st_size <= int(match[1]):
+            os.kill(os.getpid(), signal.SIGKILL)
+
+sys.addaudithook(die)
+"""
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    """The address of a cluster of this machine with two workers; this process is connected to it."""
+    folder = tmp_path_factory.mktemp("site")
+    (folder / "sitecustomize.py").write_text(DYING)
+    path = os.pathsep.join(filter(None, (str(folder), os.environ.get("PYTHONPATH"))))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", path)
+        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+        patch.setenv("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+        ray.init(
+            "local",
+            num_cpus=2,
+            include_dashboard=False,
+            log_to_driver=False,
+            object_store_memory=100 * 2**20,
+        )
+    yield ray.get_runtime_context().gcs_address
+    ray.shutdown()
+
+
+@pytest.fixture(scope="module")
+def manifest(tmp_path_factory):
+    photos = write_photos(tmp_path_factory.mktemp("photos"), N_PHOTOS, BAD)
+    path = tmp_path_factory.mktemp("manifest") / "m.parquet"
+    write_manifest([str(photos)], path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def in_process(manifest, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("whole") / "features"
+    extract(manifest, folder, MODEL, shard_size=4)
+    return folder
+
+
+def deadly(folder, n_deaths):
+    """A manifest of 13 images, of which the first kills its worker n times."""
+    photos = write_photos(folder / "photos", 12, bad=(5,))
+    (photos / f"cats/0-dies-{n_deaths}.png").write_bytes(encoded(7))
+    write_manifest([str(photos)], folder / "m.parquet")
+    return folder / "m.parquet"
+
+
+def test_the_same_rows_and_errors_as_in_one_process(cluster, manifest, in_process, tmp_path):
+    steps = []
+    with reporting_to(lambda *step: steps.append(step)):
+        done = extract(manifest, tmp_path / "f", MODEL, shard_size=4, executor=RayCluster())
+    assert (done.counts.rows, done.counts.errors) == (N_PHOTOS - len(BAD), len(BAD))
+    assert_equal(tmp_path / "f", in_process)
+    counted = [n for what, n, total in steps if what == "extracting" and total == N_PHOTOS]
+    assert counted == list(range(N_PHOTOS + 1))
+
+
+def test_a_part_that_is_done_is_kept(cluster, manifest, in_process, tmp_path):
+    extract(manifest, tmp_path / "f", MODEL, shard_size=4)
+    for name in ("000002", "000007"):
+        (tmp_path / f"f/done/{name}.json").unlink()
+    kept = times(tmp_path / "f")
+    done = extract(manifest, tmp_path / "f", MODEL, shard_size=4, executor=RayCluster(n=2))
+    assert done.n_kept == len(kept) == 8
+    assert kept.items() <= times(tmp_path / "f").items()
+    assert_equal(tmp_path / "f", in_process)
+
+
+def test_a_shard_whose_worker_was_killed_is_done_again(cluster, tmp_path):
+    manifest = deadly(tmp_path, 2)
+    steps = []
+    with reporting_to(lambda *step: steps.append(step)):
+        extract(manifest, tmp_path / "f", MODEL, shard_size=4, executor=RayCluster())
+    assert n_deaths(tmp_path) == 3
+    assert [n for what, n, _ in steps if what == "extracting"] == list(range(14))
+    extract(manifest, tmp_path / "whole", MODEL, shard_size=4)
+    assert_equal(tmp_path / "f", tmp_path / "whole")
+
+
+def test_a_shard_that_kills_every_worker_is_named(cluster, tmp_path):
+    """The others are done before; where the cause is gone, the same command ends the work."""
+    manifest = deadly(tmp_path, 3)
+    run = (manifest, tmp_path / "f", MODEL)
+    message = r"3 workers ended.* shard 000000 \(images 0 to 3\).* type the same command again"
+    with pytest.raises(ChildProcessError, match=message):
+        extract(*run, shard_size=4, executor=RayCluster())
+    assert n_deaths(tmp_path) == 3 and n_done(tmp_path / "f") == 3
+    assert not list(tmp_path.rglob("*.unfinished"))
+    assert extract(*run, shard_size=4, executor=RayCluster()).n_kept == 3
+
+
+def n_deaths(folder):
+    (file,) = folder.rglob("*.deaths")
+    return file.stat().st_size
+
+
+def test_what_a_worker_raises_is_raised_here(cluster, manifest, tmp_path):
+    job = Job(manifest, MODEL, tmp_path / "f", "features", "float32", EngineSettings())
+    with pytest.raises(FileNotFoundError, match=r"f: not there on node .* storage that all nodes share"):
+        list(RayCluster().run(job, cut(8, 4)))
+    with pytest.raises(ValueError, match=r"midfea is .* and 0\.0 where the run was started: install"):
+        RemoteWorker().start(replace(job, output=tmp_path), "0.0")
+
+
+def test_command(cluster, manifest, in_process, tmp_path):
+    line = ("extract", manifest, "-o", tmp_path / "f", "--model", MODEL, "--shard-size", 4)
+    result = command(*line, "--ray", cluster, "--jobs", 1)
+    assert result.returncode == 0 and result.stderr.count("\n") < 20
+    assert "(35 rows, 5 errors, 10 shards, " in result.stdout
+    assert_equal(tmp_path / "f", in_process)
+
+
+def test_without_ray(without, manifest, tmp_path):
+    """The extra is named; without --ray it is not needed."""
+    without("ray")
+    line = ("extract", manifest, "-o", tmp_path / "f", "--model", MODEL, "--jobs", 1)
+    fails_in_one_line(
+        command(*line, "--ray", "local"), f"midfea extract --ray needs Ray: {install_line('ray')}"
+    )
+    assert not (tmp_path / "f").exists()
+    assert command(*line).returncode == 0
+
+
+def test_an_address_without_a_cluster(manifest, tmp_path):
+    line = ("extract", manifest, "-o", tmp_path / "f", "--model", MODEL, "--ray")
+    fails_in_one_line(command(*line, "ray://127.0.0.1:1"), "Ray's client cannot be used")
+
+
+RUN = """
+import signal
+from midfea.scale.cluster.executor import RayCluster
+from midfea.scale.extract import extract
+signal.signal(signal.SIGINT, signal.default_int_handler)  # tests may run in the background
+extract({manifest!r}, {folder!r}, {model!r}, shard_size=4, executor=RayCluster(n=2))
+"""
+
+
+def test_ctrl_c_ends_the_local_cluster_and_leaves_nothing_unfinished(tmp_path):
+    photos = write_photos(tmp_path / "photos", 40)
+    long = tmp_path / "m.parquet"
+    write_manifest([str(photos)] * 20, long)
+    names = {"manifest": str(long), "folder": str(tmp_path / "f"), "model": str(MODEL)}
+    (tmp_path / "run.py").write_text(RUN.format(**names))
+    process = subprocess.Popen(
+        [sys.executable, tmp_path / "run.py"], stderr=subprocess.DEVNULL, start_new_session=True
+    )
+    while process.poll() is None and n_done(tmp_path / "f") < 4:
+        time.sleep(0.001)
+    workers = members(process.pid)
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+    assert process.wait(30) == -signal.SIGINT
+    assert 4 <= n_done(tmp_path / "f") < 200
+    assert not list(tmp_path.rglob("*.unfinished"))
+    deadline = time.monotonic() + 20
+    while workers & members(process.pid):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    assert workers
+
+
+def members(session):
+    """The processes of a session that run."""
+    found = set()
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            state, _, _, of = path.read_text().rpartition(")")[2].split()[:4]
+        except OSError:
+            continue
+        if int(of) == session and state != "Z":
+            found.add(int(path.parent.name))
+    return found
