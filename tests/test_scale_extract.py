@@ -22,8 +22,8 @@ from command import midfea as command
 from many import MODEL, corrupt, encoded, write_parquet, write_photos, write_tar, write_zip
 from midfea.scale.extract import ABOUT, LOCK, extract
 from midfea.scale.local import Processes
-from midfea.scale.manifest import write_manifest
-from midfea.scale.shards import DONE, ERRORS, ROWS, cut
+from midfea.scale.manifest import Row, write_manifest
+from midfea.scale.shards import DONE, ERRORS, ROWS, Columns, Results, Shard, ShardFolder, cut
 from small import SMALL
 
 N_PHOTOS, BAD = 40, (3, 9, 16, 22, 30)  # corrupt in five ways
@@ -343,6 +343,31 @@ def test_a_folder_that_cannot_be_written_is_said(manifest, small_disk):
     subprocess.run(["mount", "-o", "remount,ro", small_disk], check=True)
     with pytest.raises(OSError, match="Read-only file system"):
         extract(manifest, small_disk / "f", MODEL)
+
+
+def test_two_that_write_one_shard_are_never_mixed(tmp_path):
+    """One has a row where the other has an error: what has its marker is whole, or it is said."""
+    shard, row = Shard(0, 0, 1), Row(0, "a.png", "cats")
+    one = Results(rows=[row], features=[np.zeros((1, 3), np.float32)])
+    other = Results(errors=[(row, "no such file")], n_unreadable=1)
+    folder = ShardFolder(tmp_path, Columns(3, 0))
+    folder.prepare()
+    said = []
+
+    def write(results):
+        try:
+            folder.write(shard, results)
+        except OSError as error:
+            said.append(str(error))
+
+    for _ in range(100):
+        n_said, pair = len(said), [threading.Thread(target=write, args=(r,)) for r in (one, other)]
+        for thread in pair:
+            thread.start()
+        for thread in pair:
+            thread.join()
+        assert folder.counts(shard) is not None or len(said) > n_said
+    assert all("does another run write it?" in line for line in said)
 
 
 def test_shards_cover_a_manifest_once():

@@ -26,7 +26,7 @@ from midfea.scale.shards import cut  # noqa: E402
 from midfea.scale.worker import Job  # noqa: E402
 from test_scale_extract import BAD, N_PHOTOS, assert_equal, n_done, times  # noqa: E402
 
-# Workers of the cluster die when they open an image "dies-2.png", the first two times.
+# Workers of the cluster die when they open an image "dies-2.png": the first two of them.
 DYING = """
 import os, re, signal, sys
 
@@ -108,26 +108,23 @@ def test_a_part_that_is_done_is_kept(cluster, manifest, in_process, tmp_path):
 
 
 def test_a_shard_whose_worker_was_killed_is_done_again(cluster, tmp_path):
-    manifest = deadly(tmp_path, 2)
+    manifest = deadly(tmp_path, 1)
     steps = []
     with reporting_to(lambda *step: steps.append(step)):
         extract(manifest, tmp_path / "f", MODEL, shard_size=4, executor=RayCluster())
-    assert n_deaths(tmp_path) == 3
+    assert n_deaths(tmp_path) == 2  # killed, and then opened
     assert [n for what, n, _ in steps if what == "extracting"] == list(range(14))
     extract(manifest, tmp_path / "whole", MODEL, shard_size=4)
     assert_equal(tmp_path / "f", tmp_path / "whole")
 
 
 def test_a_shard_that_kills_every_worker_is_named(cluster, tmp_path):
-    """The others are done before; where the cause is gone, the same command ends the work."""
-    manifest = deadly(tmp_path, 3)
-    run = (manifest, tmp_path / "f", MODEL)
+    manifest = deadly(tmp_path, 9)
     message = r"3 workers ended.* shard 000000 \(images 0 to 3\).* type the same command again"
     with pytest.raises(ChildProcessError, match=message):
-        extract(*run, shard_size=4, executor=RayCluster())
+        extract(manifest, tmp_path / "f", MODEL, shard_size=4, executor=RayCluster())
     assert n_deaths(tmp_path) == 3 and n_done(tmp_path / "f") == 3
     assert not list(tmp_path.rglob("*.unfinished"))
-    assert extract(*run, shard_size=4, executor=RayCluster()).n_kept == 3
 
 
 def n_deaths(folder):
@@ -139,6 +136,8 @@ def test_what_a_worker_raises_is_raised_here(cluster, manifest, tmp_path):
     job = Job(manifest, MODEL, tmp_path / "f", "features", "float32", EngineSettings())
     with pytest.raises(FileNotFoundError, match=r"f: not there on node .* storage that all nodes share"):
         list(RayCluster().run(job, cut(8, 4)))
+    with pytest.raises(ValueError, match="Ray's client cannot be used"):
+        list(RayCluster("ray://127.0.0.1:1").run(job, cut(8, 4)))
     with pytest.raises(ValueError, match=r"midfea is .* and 0\.0 where the run was started: install"):
         RemoteWorker().start(replace(job, output=tmp_path), "0.0")
 
@@ -160,11 +159,6 @@ def test_without_ray(without, manifest, tmp_path):
     )
     assert not (tmp_path / "f").exists()
     assert command(*line).returncode == 0
-
-
-def test_an_address_without_a_cluster(manifest, tmp_path):
-    line = ("extract", manifest, "-o", tmp_path / "f", "--model", MODEL, "--ray")
-    fails_in_one_line(command(*line, "ray://127.0.0.1:1"), "Ray's client cannot be used")
 
 
 RUN = """

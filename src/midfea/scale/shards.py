@@ -119,7 +119,12 @@ class ShardFolder:
                 unfinished.unlink(missing_ok=True)
 
     def write(self, shard: Shard, results: Results) -> None:
-        """Write a shard; OSError, saying what to do, if it cannot be written."""
+        """Write a shard; OSError, saying what to do, if it cannot be written.
+
+        Two may write the same shard at once, say after a network was cut. Each file is of one of them, and
+        whoever writes the marker last looks whether it fits the files, so that rows and errors of two are
+        never taken for one.
+        """
         done = self._place(DONE, shard)
         errors = [
             {"id": row.id, "address": row.address, "reason": reason} for row, reason in results.errors
@@ -135,6 +140,8 @@ class ShardFolder:
             marker = {"first": shard.first, "n_images": shard.n_images, **asdict(counts), "sha256": sums}
             with replacing(done) as temporary:
                 temporary.write_text(json.dumps(marker))
+            if self.counts(shard) is None:
+                raise OSError("it is not there as it was written, does another run write it?")
         except OSError as error:
             raise OSError(
                 f"{self.folder}: shard {shard.name} cannot be written ({error}). Finished shards are "

@@ -53,14 +53,14 @@ class RayCluster:
 @contextmanager
 def _connected(address: str, n_cpus: int | None) -> Iterator[None]:
     """Within this context Ray is there; ConnectionError or ValueError if it cannot be."""
-    if ray.is_initialized():
-        yield
-        return
     if address.startswith("ray://"):
         raise ValueError(
             f"{address}: Ray's client cannot be used. Type the command on a node of the cluster, with "
             "--ray auto"
         )
+    if ray.is_initialized():
+        yield
+        return
     for name, value in ENVIRONMENT.items():
         os.environ.setdefault(name, value)
     started_here = {
