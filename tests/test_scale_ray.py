@@ -150,6 +150,11 @@ def test_command(cluster, manifest, in_process, tmp_path):
     assert_equal(tmp_path / "f", in_process)
 
 
+def test_an_address_where_nobody_answers(manifest, tmp_path):
+    line = ("extract", manifest, "-o", tmp_path / "f", "--model", MODEL)
+    fails_in_one_line(command(*line, "--ray", "127.0.0.1:1"), "no Ray cluster at 127.0.0.1:1: ")
+
+
 def test_without_ray(without, manifest, tmp_path):
     """The extra is named; without --ray it is not needed."""
     without("ray")

@@ -142,8 +142,8 @@ def _counted(shards: ShardFolder, wanted: Sequence[Shard]) -> Counts:
         counts = shards.counts(shard, check_content=False)
         if counts is None:
             raise OSError(
-                f"{shards.folder}: shard {shard.name} is not there. On a cluster this folder must lie on "
-                "storage that all nodes share; else type the same command again"
+                f"{shards.folder}: shard {shard.name} is not there. Type the same command again; on a "
+                "cluster this folder must lie on storage that all nodes share"
             )
         total += counts
     return total

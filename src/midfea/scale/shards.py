@@ -121,8 +121,8 @@ class ShardFolder:
     def write(self, shard: Shard, results: Results) -> None:
         """Write a shard; OSError, saying what to do, if it cannot be written.
 
-        Two may write the same shard at once, say after a network was cut. Each file is of one of them, and
-        whoever writes the marker last looks whether it fits the files, so that rows and errors of two are
+        Two may write the same shard at once, say after a network was cut. Each file is of one of them,
+        and whoever writes the marker last looks whether it fits the files. So rows and errors of two are
         never taken for one.
         """
         done = self._place(DONE, shard)

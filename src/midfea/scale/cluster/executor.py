@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import socket
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
@@ -15,6 +16,7 @@ from midfea.scale.shards import Shard
 from midfea.scale.worker import Job
 
 LOCAL = "local"
+SECONDS_TO_CONNECT = 10
 OBJECT_STORE_BYTES = 100 * 2**20  # little more than the least that Ray allows: no images go through it
 ENVIRONMENT = {
     "RAY_USAGE_STATS_ENABLED": "0",  # nothing is told to Ray's makers
@@ -69,15 +71,23 @@ def _connected(address: str, n_cpus: int | None) -> Iterator[None]:
         "object_store_memory": OBJECT_STORE_BYTES,
     }
     try:
+        _check_reached(address)
         ray.init(
             address,
             log_to_driver=False,
             logging_level=logging.CRITICAL,
             **(started_here if address == LOCAL else {}),
         )
-    except (RuntimeError, ConnectionError) as error:
+    except (RuntimeError, OSError) as error:
         raise ConnectionError(f"no Ray cluster at {address}: {error}") from None
     try:
         yield
     finally:
         ray.shutdown()
+
+
+def _check_reached(address: str) -> None:
+    """OSError if nobody answers at "host:port": Ray itself would try for minutes."""
+    host, _, port = address.rpartition(":")
+    if host and port.isdigit():
+        socket.create_connection((host, int(port)), SECONDS_TO_CONNECT).close()
