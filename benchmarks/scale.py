@@ -1,14 +1,21 @@
 """Images a second and peak memory of `midfea extract`, for growing numbers of images.
 
     ./dev run python benchmarks/scale.py [--images 2000 10000] [--jobs 1 2] [--model model.midfea]
+        [--ray [--kill]]
 
 Images of 96x96 pixels are drawn and written as JPEG files, 1 % of them corrupt in five ways. Each run
 is a process of its own. Without --model a classifier of preset `fast` is trained on the drawn surfaces.
+
+With --ray each run is also done by workers of a Ray cluster in this machine, and must give the same
+files. What that costs shows in two columns: the seconds before the first image and after the last one,
+and a worker's milliseconds for each image between them. With --kill one worker is killed when half of the
+images are done.
 """
 
 from __future__ import annotations
 
 import argparse
+import filecmp
 import io
 import json
 import subprocess
@@ -26,19 +33,54 @@ from midfea.datasets import load_surfaces
 SIDE = 96  # pixels
 ONE_IN = 100  # images is corrupt
 RUN = r"""
-import json, re, resource, sys, time
+import json, os, re, resource, signal, sys, time
+from contextlib import closing
 from pathlib import Path
 from midfea.scale.extract import extract
 from midfea.scale.local import Processes
+
+class Timed:
+    def __init__(self, executor, kill):
+        self.executor, self.kill = executor, kill
+
+    def run(self, job, shards):
+        half = sum(shard.n_images for shard in shards) // 2
+        with closing(self.executor.run(job, shards)) as done:
+            for number, _ in enumerate(done):
+                if number == 0:
+                    self.first = time.perf_counter()
+                if number == half and self.kill:
+                    os.kill(self.a_worker(), signal.SIGKILL)
+                self.last = time.perf_counter()
+                yield
+
+    def a_worker(self):
+        for path in Path("/proc").glob("[0-9]*"):
+            number = int(path.name)
+            if (path / "cmdline").read_bytes().startswith(b"ray::RemoteWorker"):
+                if os.getsid(number) == os.getsid(0):
+                    return number
+
 if __name__ == "__main__":
-    source, output, model, n_jobs, shard_size = sys.argv[1:]
+    source, output, model, n_jobs, shard_size, on, kill = sys.argv[1:]
+    executor = Processes(int(n_jobs))
+    if on == "ray":
+        from midfea.scale.cluster.executor import RayCluster
+        executor = RayCluster("local", int(n_jobs))
+    timed = Timed(executor, kill == "True")
     begun = time.perf_counter()
-    done = extract(source, output, model, executor=Processes(int(n_jobs)), shard_size=int(shard_size))
+    done = extract(source, output, model, executor=timed, shard_size=int(shard_size))
     seconds = time.perf_counter() - begun
     # Not from getrusage, which counts the memory of the process that started this one.
     peak = int(re.search(r"VmHWM:\s*(\d+)", Path("/proc/self/status").read_text())[1]) / 1000
     of_worker = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1000
-    print(json.dumps([seconds, peak, of_worker, done.counts.rows, done.counts.errors]))
+    print(json.dumps({
+        "seconds": seconds,
+        "between": timed.last - timed.first,
+        "peak": peak,
+        "of_worker": of_worker,
+        "counts": [done.counts.rows, done.counts.errors],
+    }))
 """
 
 
@@ -65,37 +107,68 @@ def corrupt(content: bytes, way: int) -> bytes:
     return ways[way % len(ways)]
 
 
+def measure(folder: Path, n: int, jobs: int, on: str, given: argparse.Namespace) -> Path:
+    """Run extract in a process of its own, and print what it took; returns its output."""
+    output = folder / f"features-{n}-{jobs}-{on}"
+    kill = on == "ray" and given.kill
+    line = [
+        folder / "run.py",
+        folder / f"photos-{n}",
+        output,
+        given.model,
+        jobs,
+        given.shard_size,
+        on,
+        kill,
+    ]
+    done = subprocess.run(
+        [sys.executable, *map(str, line)], stdout=subprocess.PIPE, check=True, start_new_session=True
+    )
+    found = json.loads(done.stdout.splitlines()[-1])  # Ray tells there of workers that died
+    assert found["counts"] == [n - n // ONE_IN, n // ONE_IN]
+    of_worker = f"{found['of_worker']:.0f}" if jobs > 1 and on == "processes" else "-"
+    seconds, between = found["seconds"], found["between"]
+    print(
+        f"{n:8,} {jobs:4} {on:>9} {seconds:7.1f} {n / seconds:8.0f} {seconds - between:13.1f} "
+        f"{1000 * jobs * between / n:8.2f} {found['peak']:6.0f} {of_worker:>14}",
+        flush=True,
+    )
+    return output
+
+
+def assert_same_files(output: Path, other: Path) -> None:
+    for kind in ("rows", "errors"):
+        names = sorted(path.name for path in (output / kind).iterdir())
+        assert filecmp.cmpfiles(output / kind, other / kind, names, shallow=False)[0] == names
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--images", type=int, nargs="+", default=[2000, 10_000])
     parser.add_argument("--jobs", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--shard-size", type=int, default=1000)
     parser.add_argument("--model", type=Path)
+    parser.add_argument("--ray", action="store_true", help="also on a Ray cluster of this machine")
+    parser.add_argument("--kill", action="store_true", help="kill one of its workers")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
-        model = given.model or folder / "model.midfea"
         if given.model is None:
+            given.model = folder / "model.midfea"
             data = load_surfaces(size=SIDE, random_state=1)
-            MidFeaClassifier(preset="fast", random_state=0).fit(data.images, data.target).save(model)
+            fitted = MidFeaClassifier(preset="fast", random_state=0).fit(data.images, data.target)
+            fitted.save(given.model)
         (folder / "run.py").write_text(RUN)
-        print(f"{'images':>8} {'jobs':>4} {'s':>7} {'images/s':>8} {'MB':>6} {'MB of a worker':>14}")
+        print(
+            f"{'images':>8} {'jobs':>4} {'on':>9} {'s':>7} {'images/s':>8} {'start + end s':>13} "
+            f"{'ms/image':>8} {'MB':>6} {'MB of a worker':>14}"
+        )
         for n in given.images:
-            photos = folder / f"photos-{n}"
-            draw(photos, n)
+            draw(folder / f"photos-{n}", n)
             for jobs in given.jobs:
-                output = folder / f"features-{n}-{jobs}"
-                line = [folder / "run.py", photos, output, model, jobs, given.shard_size]
-                done = subprocess.run(
-                    [sys.executable, *map(str, line)], stdout=subprocess.PIPE, check=True
-                )
-                seconds, peak, child, rows, errors = json.loads(done.stdout)
-                assert (rows, errors) == (n - n // ONE_IN, n // ONE_IN)
-                of_worker = f"{child:.0f}" if jobs > 1 else "-"
-                rate = n / seconds
-                print(
-                    f"{n:8,} {jobs:4} {seconds:7.1f} {rate:8.0f} {peak:6.0f} {of_worker:>14}", flush=True
-                )
+                output = measure(folder, n, jobs, "processes", given)
+                if given.ray:
+                    assert_same_files(measure(folder, n, jobs, "ray", given), output)
 
 
 if __name__ == "__main__":
