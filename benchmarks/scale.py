@@ -8,8 +8,8 @@ is a process of its own. Without --model a classifier of preset `fast` is traine
 
 With --ray each run is also done by workers of a Ray cluster in this machine, and must give the same
 files. What that costs shows in two columns: the seconds before the first image and after the last one,
-and a worker's milliseconds for each image between them. With --kill one worker is killed when half of the
-images are done.
+and a worker's milliseconds for each image between them. With --kill one worker is killed when half of
+the images are done.
 """
 
 from __future__ import annotations

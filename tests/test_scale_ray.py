@@ -1,6 +1,8 @@
 """Extract on a Ray cluster: the same rows as in one process, whatever happens to workers."""
 
+import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -12,6 +14,10 @@ import pytest
 
 ray = pytest.importorskip("ray")
 
+import jsonschema  # noqa: E402  # it comes with Ray, as yaml does
+import yaml  # noqa: E402
+
+import midfea  # noqa: E402
 from command import fails_in_one_line  # noqa: E402
 from command import midfea as command  # noqa: E402
 from many import MODEL, encoded, write_photos  # noqa: E402
@@ -26,6 +32,7 @@ from midfea.scale.shards import cut  # noqa: E402
 from midfea.scale.worker import Job  # noqa: E402
 from test_scale_extract import BAD, N_PHOTOS, assert_equal, n_done, times  # noqa: E402
 
+EXAMPLES = Path(__file__).parent.parent / "examples"
 # Workers of the cluster die when they open an image "dies-2.png": the first two of them.
 DYING = """
 import os, re, signal, sys
@@ -173,6 +180,24 @@ from midfea.scale.extract import extract
 signal.signal(signal.SIGINT, signal.default_int_handler)  # tests may run in the background
 extract({manifest!r}, {folder!r}, {model!r}, shard_size=4, executor=RayCluster(n=2))
 """
+
+
+def test_examples_are_valid():
+    schema = Path(ray.__file__).parent / "autoscaler/ray-schema.json"
+    cluster = yaml.safe_load((EXAMPLES / "cluster.yaml").read_text())
+    jsonschema.validate(cluster, json.loads(schema.read_text()))
+    volume, job = yaml.safe_load_all((EXAMPLES / "kuberay.yaml").read_text())
+    assert volume["spec"]["accessModes"] == ["ReadWriteMany"]
+    spec = job["spec"]["rayClusterSpec"]
+    for group in (spec["headGroupSpec"], *spec["workerGroupSpecs"]):
+        pod = group["template"]["spec"]
+        assert pod["volumes"][0]["persistentVolumeClaim"]["claimName"] == volume["metadata"]["name"]
+        assert pod["containers"][0]["volumeMounts"][0]["name"] == pod["volumes"][0]["name"]
+        assert pod["containers"][0]["image"] == f"midfea-ray:{midfea.__version__}"
+    written = (EXAMPLES / "kuberay.yaml").read_text() + str(cluster["setup_commands"])
+    assert set(re.findall(r"ray(?:\[default\]==|:|Version: \")(2[.\d]+\d)", written)) == {
+        spec["rayVersion"]
+    }
 
 
 def test_ctrl_c_ends_the_local_cluster_and_leaves_nothing_unfinished(tmp_path):

@@ -79,7 +79,8 @@ def _connected(address: str, n_cpus: int | None) -> Iterator[None]:
             **(started_here if address == LOCAL else {}),
         )
     except (RuntimeError, OSError) as error:
-        raise ConnectionError(f"no Ray cluster at {address}: {error}") from None
+        token = "" if "RAY_AUTH_MODE" in os.environ else ". If it asks for a token: RAY_AUTH_MODE=token"
+        raise ConnectionError(f"no Ray cluster at {address}: {error}{token}") from None
     try:
         yield
     finally:
