@@ -15,7 +15,7 @@ from ray.exceptions import RayError, RayTaskError
 import midfea
 from midfea.scale.cluster.worker import RemoteWorker
 from midfea.scale.shards import Shard
-from midfea.scale.worker import Job
+from midfea.scale.worker import MAX_REASON_CHARACTERS, Job
 
 MAX_TRIES = 3  # of a shard whose workers die, and of starting a worker
 SECONDS_TO_END = 60  # for workers to stop between two images
@@ -99,7 +99,11 @@ class Pool:
         except RayError as error:
             self._n_failed_starts += 1
             if self._n_failed_starts == MAX_TRIES:
-                raise ChildProcessError(f"workers cannot start: {error}") from None
+                reason = str(error).strip().splitlines()[-1][:MAX_REASON_CHARACTERS]
+                raise ChildProcessError(
+                    "workers cannot start: each node needs midfea with the extra ray, and memory for "
+                    f"the model ({reason})"
+                ) from None
             self._start()
             return
         self._n_failed_starts = 0
