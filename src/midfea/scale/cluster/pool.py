@@ -58,8 +58,7 @@ class Pool:
         while self._waiting or self._running:
             while self._waiting and self._idle:
                 self._hand_out()
-            ready, _ = ray.wait([*self._starting, *self._running], fetch_local=False)
-            for reference in ready:
+            for reference in _ready([*self._starting, *self._running]):
                 if reference in self._starting:
                     self._welcome(reference)
                 else:
@@ -140,6 +139,13 @@ class Pool:
             self._waiting.append(shard)
         if len(self._waiting) > len(self._starting) + len(self._idle):
             self._start()
+
+
+def _ready(references: list[ObjectRef | ObjectRefGenerator]) -> list[ObjectRef | ObjectRefGenerator]:
+    """Wait for the first, and return all that are ready by then."""
+    ray.wait(references, fetch_local=False)
+    ready, _ = ray.wait(references, num_returns=len(references), timeout=0, fetch_local=False)
+    return list(ready)
 
 
 def _named(shards: Sequence[Shard]) -> str:
