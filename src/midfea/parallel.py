@@ -13,6 +13,7 @@ import joblib
 from threadpoolctl import ThreadpoolController
 
 AHEAD = 64  # results that may wait for the one before them
+_END = object()
 
 T = TypeVar("T")
 
@@ -52,3 +53,13 @@ def in_parallel(function: Callable[[int], T], indices: Iterable[int], n_threads:
         finally:  # an error, or nobody wants the rest
             for future in waiting:
                 future.cancel()
+
+
+def prefetched(items: Iterable[T]) -> Iterator[T]:
+    """The items; another thread makes the next one while one is used."""
+    iterator = iter(items)
+    with ThreadPoolExecutor(1) as pool:
+        waiting: Future[Any] = pool.submit(next, iterator, _END)
+        while (item := waiting.result()) is not _END:
+            waiting = pool.submit(next, iterator, _END)
+            yield item
