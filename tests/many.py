@@ -1,6 +1,7 @@
 """Images in every kind of source, for the tests of `midfea.scale`."""
 
 import io
+import json
 import tarfile
 import zipfile
 from pathlib import Path
@@ -11,6 +12,9 @@ import pyarrow.parquet as pq
 from PIL import Image
 
 from midfea.datasets import load_surfaces
+from midfea.scale.extract import ABOUT, FORMAT
+from midfea.scale.manifest import Row, file_sha256
+from midfea.scale.shards import Columns, Results, ShardFolder, cut
 
 MODEL = Path(__file__).parent / "data" / "fast-v3.midfea"
 DRAWN = load_surfaces(n_per_class=3, size=40, random_state=0).images
@@ -65,3 +69,20 @@ def write_parquet(path, images, labels=None, metadata=None, **options):
     columns = {"image": images} | ({} if labels is None else {"label": labels})
     pq.write_table(pa.table(columns).replace_schema_metadata(metadata), path, **options)
     return path
+
+
+def write_features(folder, features, labels, shard_size, model=MODEL, dtype="float32"):
+    """A folder of features as midfea extract writes it, with these rows."""
+    folder.mkdir()
+    columns = Columns(features.shape[1], 0, dtype)
+    shards = ShardFolder(folder, columns)
+    shards.prepare()
+    for shard in cut(len(features), shard_size):
+        ids = range(shard.first, shard.first + shard.n_images)
+        rows = [Row(i, f"{i}.jpg", labels[i]) for i in ids]
+        shards.write(shard, Results(rows, [features[shard.first :][: shard.n_images]]))
+    settings = {"model_sha256": file_sha256(model), "dtype": dtype, "shard_size": shard_size}
+    about = {"format": FORMAT, "settings": settings, "images": len(features), "classes": []}
+    about |= {"n_features": features.shape[1], "model": str(model)}
+    (folder / ABOUT).write_text(json.dumps(about))
+    return folder

@@ -67,3 +67,32 @@ NoCache = Annotated[bool, typer.Option("--no-cache", help="Keep nothing, take no
 RowsFile = Annotated[
     Path | None, typer.Option("--json", metavar="FILE", help="Also write the rows to this file.")
 ]
+FolderOrManifest = Annotated[
+    Path | None,
+    typer.Argument(
+        metavar="FOLDER|MANIFEST",
+        help="One folder of images for each class inside it; or a manifest.",
+        show_default=False,
+    ),
+]
+Finetune = Annotated[
+    bool | None,
+    typer.Option(
+        help="Also train a network: minutes more, needs PyTorch. Default: with preset best, if "
+        "PyTorch is installed.",
+        show_default=False,
+    ),
+]
+SampleSize = Annotated[
+    int, typer.Option(metavar="N", help="Images of a manifest to learn from, drawn at random.", min=2)
+]
+FeaturesFolder = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="DIR", help="Learn from features that midfea extract has written, in place of images."
+    ),
+]
+FeaturesModel = Annotated[
+    Path | None,
+    typer.Option("--model", help="The model that computed them, if it has moved.", show_default=False),
+]

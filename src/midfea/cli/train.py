@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import tempfile
 import time
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,11 +18,24 @@ from midfea.cli.common import (
     warn_nested,
     warn_skipped,
 )
+from midfea.cli.finishing import missed_network, print_learned, save_model
 from midfea.cli.groups import Groups, check_groups, choose_groups
 from midfea.cli.mending import mending
-from midfea.cli.options import PRESETS_HELP, Folder, Jobs, Others, Preset, Report, Seed, SkippedFile
-from midfea.cli.results import print_accuracy, print_classes, print_promises, print_refusing
-from midfea.extras import install_line
+from midfea.cli.options import (
+    PRESETS_HELP,
+    FeaturesFolder,
+    FeaturesModel,
+    Finetune,
+    FolderOrManifest,
+    Jobs,
+    Others,
+    Preset,
+    Report,
+    SampleSize,
+    Seed,
+    SkippedFile,
+)
+from midfea.cli.train_many import is_manifest, train_on_features, train_on_sample
 
 if TYPE_CHECKING:
     from sklearn.utils import Bunch
@@ -39,7 +50,7 @@ MIN_IMAGES_PER_CLASS = 10
 
 
 def train(
-    folder: Folder,
+    folder: FolderOrManifest = None,
     output: Annotated[Path, typer.Option("--output", "-o", help="The model file to write.")] = Path(
         "model.midfea"
     ),
@@ -47,18 +58,14 @@ def train(
         Preset | None,
         typer.Option(help=PRESETS_HELP, show_default="best if PyTorch is installed, else fast"),
     ] = None,
-    finetune: Annotated[
-        bool | None,
-        typer.Option(
-            help="Also train a network: minutes more, needs PyTorch. Default: with preset best, if "
-            "PyTorch is installed.",
-            show_default=False,
-        ),
-    ] = None,
+    finetune: Finetune = None,
     other: Others = None,
     report: Report = None,
     skipped: SkippedFile = None,
     groups: Groups = "auto",
+    sample: SampleSize = 2000,
+    features: FeaturesFolder = None,
+    features_model: FeaturesModel = None,
     seed: Seed = 0,
     jobs: Jobs = None,
 ) -> None:
@@ -78,15 +85,54 @@ def train(
         midfea train photos -o pets.midfea --preset fast --report report.html
         midfea train photos --groups people.csv:person
         midfea train photos --other everything-else
+
+    For more images than memory can hold, see midfea extract; then
+
+        midfea train manifest.parquet -o start.midfea --sample 5000
+        midfea train --features features -o all.midfea
     """
     from midfea.estimators.presets import default_preset
-    from midfea.progress import expect, progress_bars
 
     check_outputs(output, report, skipped)
+    of_images = {"preset": preset, "finetune": finetune, "other": other, "report": report}
+    if features is not None:
+        _refuse(of_images | {"skipped": skipped, "folder": folder}, "--features")
+        train_on_features(features, features_model, output, seed, jobs)
+        return
+    if folder is None:
+        raise ValueError("name the folder of images to learn from: see midfea train --help")
     check_groups(groups)
     chosen = default_preset() if preset is None else preset.value
     model = make_classifier(chosen, seed=seed, jobs=jobs, finetune=finetune)
-    started = time.perf_counter()
+    by_default = preset is None and finetune is None
+    if is_manifest(folder):
+        _refuse({"other": other, "report": report}, "a manifest")
+        train_on_sample(folder, sample, model, output, skipped, by_default)
+        return
+    _train_on_folder(folder, model, output, other, report, skipped, groups, by_default)
+
+
+def _refuse(options: Mapping[str, object], what: str) -> None:
+    """ValueError if one of these options is given."""
+    given = [name for name, value in options.items() if value is not None]
+    if given:
+        named = "the folder of images" if given == ["folder"] else f"--{given[0]}"
+        raise ValueError(f"{named} cannot be used with {what}: leave it out")
+
+
+def _train_on_folder(
+    folder: Path,
+    model: MidFeaClassifier,
+    output: Path,
+    other: Path | None,
+    report: Path | None,
+    skipped: Path | None,
+    groups: str,
+    by_default: bool,
+) -> None:
+    from midfea.progress import expect, progress_bars
+
+    seed, started = int(model.random_state), time.perf_counter()
     with progress_bars():
         expect(lambda: _steps(folder, model))
         data = read_folder(folder, model, report is not None, skipped, output=output)
@@ -96,17 +142,10 @@ def train(
         _warn_duplicates([image.digest() for image in data.images], data.target, data.paths, folder)
         own = choose_groups(groups, folder, data)
         model.fit(data.images, data.target, own, _read_others(other, model))
-    output = _save(model, output)
+    output = save_model(model, output)
     learned = f"{len(data.images)} images of {len(model.classes_)} classes"
     learned += f" in {time.perf_counter() - started:.0f} s"
-    print(f"Learned from {learned}.")
-    if len(model.validation_):
-        _print_validation(model, output)
-    else:
-        warn("how good the model is cannot be said: every class has one image only")
-    if missed := _missed(model, preset is None and finetune is None):
-        print(f"{missed}: {install_line('torch')}")
-    print(f"Model: {output} ({output.stat().st_size / 1e6:.1f} MB)")
+    print_learned(model, output, learned, missed_network(model, by_default))
     if report is not None:
         _write_report(report, model, data, folder, learned, seed)
         print(f"Report: {report}")
@@ -135,53 +174,6 @@ def _steps(folder: Path, model: MidFeaClassifier) -> Plan:
     files = find_images([folder])
     n_classes = len({file.relative_to(folder).parts[:1] for file in files})
     return [*expected_reading(files), *expected_steps(model, len(files), n_classes)]
-
-
-def _print_validation(model: MidFeaClassifier, path: Path) -> None:
-    """What to expect on new images, from the validation record."""
-    from midfea.learning.predictions import Predictions
-
-    validation = model.validation_
-    predictions = Predictions.of_validation(validation, model.classes_.astype(str))
-    if validation.is_enough:
-        print_classes(predictions, all_are=f"midfea info {path}")
-        print_accuracy(
-            f"Accuracy on new images: {validation.interval}\n  ({validation.how})", predictions
-        )
-        print_promises(predictions, path)
-        print_refusing(model, path)
-    else:
-        print(f"Accuracy on new images: {validation.interval}\n  ({validation.how})")
-
-
-def _missed(model: MidFeaClassifier, by_default: bool) -> str:
-    """What was not trained because PyTorch is not installed; empty if nothing is missing."""
-    from midfea.estimators.presets import NO_NETWORK
-
-    if model.lacks_network:
-        return NO_NETWORK
-    if by_default and model.preset == "fast":
-        return (
-            "Trained with preset fast, because PyTorch is not installed. With it the default is best: "
-            "usually more accurate, in minutes instead of seconds"
-        )
-    return ""
-
-
-def _save(model: MidFeaClassifier, path: Path) -> Path:
-    """Save the model; if that fails, where there is room: what was learned in minutes is not lost."""
-    try:
-        model.save(path)
-        return path
-    except OSError as error:
-        for folder in (Path.cwd(), Path.home(), Path(tempfile.gettempdir())):
-            kept = folder / f"{path.stem}-recovered-{time.strftime('%Y%m%d-%H%M%S')}.midfea"
-            with suppress(OSError):
-                model.save(kept)
-                warn(f"cannot write {path} ({error.strerror or error})")
-                warn(f"the model is kept in {kept}: move it to where it belongs")
-                return kept
-        raise
 
 
 def _write_report(

@@ -30,9 +30,16 @@ from midfea.learning.choices import Trials
 from midfea.learning.class_weights import ClassWeight, check_class_weight, make_class_weights
 from midfea.learning.folds import Indices, join_duplicates, make_folds, n_folds_for
 from midfea.learning.head import C_CANDIDATES, ValidatedC, fit_linear_head, validate_C
+from midfea.learning.large_head import (
+    HeldOut,
+    fit_large_belonging,
+    fit_large_head,
+    rows_for_choices,
+)
 from midfea.learning.network.head import NetworkHead, NetworkTask
 from midfea.learning.network.settings import NetworkSettings
 from midfea.learning.ns_layer import NSLayer
+from midfea.learning.samples import MappedSamples, Samples, take
 from midfea.parallel import linear_algebra_threads
 from midfea.progress import expect, progress_bars
 
@@ -164,6 +171,38 @@ class MidFeaClassifier(FittedClassifier):
             folds = make_folds(numbers, self._n_folds(numbers, False), self._seed(), joined)
             self._fit_linear(features, numbers, folds, joined)
             self._fit_belonging(features, folds, joined, others)
+        return self
+
+    def fit_large_head(self, samples: Samples, y: Any, groups: Any = None) -> MidFeaClassifier:
+        """`fit_head` for features that do not fit into memory: they are read block by block.
+
+        Settings, and the NS layer if there is one, are learned from some of the samples; the SVM from
+        all. One fold is held out, for the validation.
+
+        Parameters
+        ----------
+        samples : see `midfea.learning.samples.Samples`
+        y, groups : as for `fit_head`
+        """
+        check_is_fitted(self, "extractor_")
+        numbers = self._encode_labels(y, len(samples))
+        classes = self.classes_
+        weights = make_class_weights(self.class_weight, classes, numbers)
+        joined, seed = _check_groups(groups, numbers), self._seed()
+        with progress_bars(self.verbose):
+            rows = rows_for_choices(numbers, seed)
+            own = None if joined is None else joined[rows]
+            self.fit_head(take(samples, rows, "some of the features"), classes[numbers[rows]], own)
+            self.class_weights_, self.training_groups_ = weights, joined
+            held_out = HeldOut.of(numbers, samples.n_features, seed, joined)
+            layer, inputs = self.ns_layer_, samples
+            if layer is not None:
+                inputs = MappedSamples(samples, layer.activations, len(layer.b))
+            with linear_algebra_threads(self._n_threads()):
+                self.head_, self.validation_ = fit_large_head(
+                    inputs, numbers, self.head_, weights, held_out, seed
+                )
+                self.belonging_ = fit_large_belonging(samples, self.validation_, held_out, seed)
         return self
 
     # -- the steps of fitting -----------------------------------------------------------------------

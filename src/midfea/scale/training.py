@@ -1,0 +1,96 @@
+"""`train_on_features`: a classifier from the features of many images, in bounded memory."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+import numpy as np
+
+from midfea.estimators.classifier import MidFeaClassifier
+from midfea.estimators.saved import load
+from midfea.scale.feature_rows import FeatureRows, in_memory
+from midfea.scale.manifest import file_sha256
+
+MAX_ROWS_IN_MEMORY, MAX_BYTES_IN_MEMORY = 30_000, 2**29  # else they are read block by block
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What `train_on_features` has learned, and from what.
+
+    Attributes
+    ----------
+    model : the classifier
+    n_images, n_without_label, n_errors : images that were learned from, and those that were left out
+    n_equal : images that equal another one
+    by_blocks : whether the features were too many for memory
+    lost_network : whether the model had a network, which is left out
+    """
+
+    model: MidFeaClassifier
+    n_images: int
+    n_without_label: int
+    n_errors: int
+    n_equal: int
+    by_blocks: bool
+    lost_network: bool
+
+
+def train_on_features(
+    folder: str | os.PathLike[str],
+    model: str | os.PathLike[str] | None = None,
+    *,
+    seed: int = 0,
+    n_jobs: int | None = None,
+) -> Trained:
+    """The classifier that has the features of a model, and a linear head (and NS layer) learned anew.
+
+    The head is learned from all rows that have a label. Settings are those of the model, or chosen again
+    where it chose them itself. A network of the model is left out: it needs the images.
+
+    Parameters
+    ----------
+    folder : written by `midfea.scale.extract.extract`, with features
+    model : the model that computed them; None: where it was then
+    """
+    rows = FeatureRows(folder)
+    fitted = _load(rows, os.fspath(model) if model is not None else rows.model, folder)
+    if len(rows.labels) < 2:
+        found = f"only {rows.labels[0]!r}" if rows.labels else "none"
+        raise ValueError(
+            f"{folder}: a classifier needs images of two classes or more, and there is {found}: labels "
+            "are those of the manifest"
+        )
+    lost_network = fitted.network_ is not None
+    fitted.set_params(random_state=seed, n_jobs=n_jobs, finetune=False, keep_features=False)
+    if fitted.augment:
+        fitted.set_params(augment=None)  # augmented images are not among the rows
+    groups = rows.groups
+    by_blocks = len(rows) > MAX_ROWS_IN_MEMORY or 4 * len(rows) * rows.n_features > MAX_BYTES_IN_MEMORY
+    labels = np.array(rows.labels)[rows.numbers]
+    if by_blocks:
+        fitted.fit_large_head(rows, labels, groups)
+    else:
+        fitted.fit_head(in_memory(rows), labels, groups)
+    n_equal = 0 if groups is None else len(rows) - (int(groups.max()) + 1)
+    return Trained(
+        fitted, len(rows), rows.n_without_label, rows.n_errors, n_equal, by_blocks, lost_network
+    )
+
+
+def _load(rows: FeatureRows, path: str, folder: str | os.PathLike[str]) -> MidFeaClassifier:
+    """The model that has computed the rows; ValueError if it is another one."""
+    if not os.path.isfile(path):
+        raise FileNotFoundError(
+            f"{path}: there is no such file any more, and the features in {folder} are those of this "
+            "model: name it with --model"
+        )
+    if file_sha256(path) != rows.model_sha256:
+        raise ValueError(
+            f"{path}: not the model that has computed the features in {folder}: name it with --model"
+        )
+    model = load(path)
+    if not isinstance(model, MidFeaClassifier):
+        raise ValueError(f"{path}: holds a {type(model).__name__}, a classifier is needed")
+    return model
