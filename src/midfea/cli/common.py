@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from midfea.cli.mending import check_model, hint, mending
+from midfea.extras import require
 from midfea.files import check_writable, replacing
 from midfea.provenance import command_line
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from sklearn.utils import Bunch
 
     from midfea.datasets import Skipped
+    from midfea.engines import EngineSettings
     from midfea.estimators.classifier import MidFeaClassifier
     from midfea.export.runtime import Predictor
     from midfea.learning.curve import LearningCurve
@@ -96,6 +98,22 @@ def load_classifier(path: Path, others: Sequence[Path] = ()) -> Predictor:
     if not isinstance(model, midfea.MidFeaClassifier):
         raise ValueError(f"{path}: holds a {type(model).__name__}, a classifier is needed")
     return model
+
+
+def engine_settings(name: str, device: str | None) -> EngineSettings:
+    """What --engine and --device say; ValueError if that cannot compute here."""
+    from midfea.engines import EngineSettings
+
+    settings = EngineSettings(name, device)
+    if name == "torch":
+        require("torch", "--engine torch")
+        try:
+            settings.engine  # noqa: B018
+        except RuntimeError as error:  # of torch: no such device
+            raise ValueError(f"--device {device}: {error}") from None
+    elif device is not None:
+        raise ValueError(f"--device {device} is for --engine torch, got --engine {name}")
+    return settings
 
 
 def read_folder(

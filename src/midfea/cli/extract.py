@@ -5,14 +5,18 @@ from __future__ import annotations
 import time
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from midfea.cli.common import warn
+from midfea.cli.common import engine_settings, warn
 from midfea.cli.manifest import describe, warn_left_out
 from midfea.cli.mending import check_model
+from midfea.cli.options import Device, Engine, EngineName
 from midfea.extras import require
+
+if TYPE_CHECKING:
+    from midfea.scale.extract import Extracted
 
 What = StrEnum("What", ["features", "scores", "both"])
 Dtype = StrEnum("Dtype", ["float32", "float16"])
@@ -42,6 +46,8 @@ def extract(
     jobs: Annotated[
         int | None, typer.Option(help="Processes. Default: one for each core.", min=1)
     ] = None,
+    engine: Engine = EngineName.auto,
+    device: Device = None,
     retry: Annotated[
         bool, typer.Option("--retry", help="Try files again that could not be opened before.")
     ] = False,
@@ -58,9 +64,10 @@ def extract(
     from midfea.parallel import n_threads
     from midfea.progress import progress_bars
     from midfea.scale import extract as work
-    from midfea.scale.local import Processes
+    from midfea.scale.local import local_executor
 
     check_model(model)
+    settings = engine_settings(engine, device)
     begun = time.monotonic()
     with progress_bars():
         done = work.extract(
@@ -70,9 +77,14 @@ def extract(
             what=what,
             dtype=dtype,
             shard_size=shard_size,
-            executor=Processes(n_threads(jobs)),
+            executor=local_executor(settings, n_threads(jobs)),
+            engine=settings,
             retry=retry,
         )
+    _print(done, output, time.monotonic() - begun)
+
+
+def _print(done: Extracted, output: Path, seconds: float) -> None:
     if done.listed is not None:
         print(f"Images: {describe(done.listed)}")
         warn_left_out(done.listed)
@@ -80,7 +92,7 @@ def extract(
     kept = f", {done.n_kept:,} of them were there" if done.n_kept else ""
     print(
         f"Features: {output} ({counts.rows:,} rows, {counts.errors:,} errors, {done.n_shards:,} shards"
-        f"{kept}, {time.monotonic() - begun:.0f} s)"
+        f"{kept}, {seconds:.0f} s)"
     )
     if counts.unreadable:
         warn(

@@ -9,6 +9,18 @@ from typing import Annotated
 import typer
 
 Preset = StrEnum("Preset", ["fast", "paper", "best"])  # those of midfea.estimators.presets
+EngineName = StrEnum("EngineName", ["auto", "reference", "cpu", "torch"])  # midfea.engines.NAMES
+Engine = Annotated[
+    EngineName,
+    typer.Option(help="What computes. torch: one process, for a GPU; --jobs processes decode for it."),
+]
+Device = Annotated[
+    str | None,
+    typer.Option(
+        help="Where the engine torch works, such as cuda:1 or cpu. Default: a GPU if there is one.",
+        show_default=False,
+    ),
+]
 Seed = Annotated[int, typer.Option(help="Seed of all random choices: same seed, same result.")]
 Jobs = Annotated[int | None, typer.Option(help="Threads to use. Default: all cores.", min=1)]
 PRESETS_HELP = "fast: seconds. paper: the paper's settings. best: most accurate, minutes."

@@ -75,6 +75,11 @@ class Results:
     errors: list[tuple[Row, str]] = field(default_factory=list)
     n_unreadable: int = 0
 
+    def fail(self, row: Row, reason: str, unreadable: bool) -> None:
+        """Add an error."""
+        self.errors.append((row, reason))
+        self.n_unreadable += unreadable
+
 
 @dataclass(frozen=True)
 class Columns:

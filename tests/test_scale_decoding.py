@@ -1,0 +1,107 @@
+"""Decode processes: pictures and failures in the order of the manifest, few of them in memory."""
+
+import os
+import time
+from contextlib import closing
+
+import numpy as np
+import pytest
+
+from many import write_photos
+from midfea.pictures.picture import Picture
+from midfea.scale import decoding
+from midfea.scale.decoder import Decoder, Failure, View
+from midfea.scale.decoding import PARTS_AHEAD, decode_in_processes
+from midfea.scale.handover import SHARED_BYTES
+from midfea.scale.manifest import Manifest, write_manifest
+from midfea.scale.shards import cut
+
+N_PHOTOS, BAD = 150, (0, 9, 64, 149)
+VIEW = View(None, 7, False)
+
+
+@pytest.fixture(scope="module")
+def manifest(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("photos")
+    write_photos(folder / "p", N_PHOTOS, BAD)
+    write_manifest([str(folder / "p")], folder / "m.parquet")
+    return folder / "m.parquet"
+
+
+class Draws(Decoder):
+    """Notes each image that is asked for, and draws pictures of so many pixels in place of it."""
+
+    def __init__(self, folder, side):
+        super().__init__(VIEW)
+        self._folder, self._side = folder, side
+
+    def decode(self, address):
+        (self._folder / f"{os.path.basename(address)}").touch()
+        return Picture(np.full((self._side, self._side), len(address), np.uint8))
+
+
+class Fails(Decoder):
+    """Its process ends."""
+
+    def decode(self, address):
+        os._exit(3)
+
+
+def planes(picture):
+    return [plane.tolist() for plane in (picture.grey, *picture.colours)]
+
+
+@pytest.mark.parametrize("shard_size", [7, 100])
+def test_each_row_once_in_its_order_as_in_this_process(manifest, shard_size):
+    rows = Manifest(manifest).rows(0, N_PHOTOS)
+    shards = cut(N_PHOTOS, shard_size)
+    with closing(decode_in_processes(Decoder(VIEW), manifest, shards, 2)) as decoded:
+        found = list(decoded)
+    assert [each.row for each in found] == rows
+    here = Decoder(VIEW)
+    for row, result in found:
+        expected = here.decode(row.address)
+        if isinstance(expected, Failure):
+            assert result == expected
+        else:
+            assert planes(result) == planes(expected) and result.white == expected.white
+    assert sum(isinstance(each.result, Failure) for each in found) == len(BAD)
+
+
+@pytest.mark.parametrize("side", [1000, 3000])  # through shared memory; through the pipe
+def test_few_pictures_are_in_memory(manifest, tmp_path, monkeypatch, side):
+    """While nobody takes pictures, and after some have been taken; all in all there are 150."""
+    assert (side**2 > SHARED_BYTES) == (side == 3000)
+    in_part = 1 if side == 3000 else decoding.BYTES_IN_PART // side**2 + 1
+    held = (PARTS_AHEAD + 2 * 2) * in_part  # taken; of each process one handed over, one being made
+    with closing(decode_in_processes(Draws(tmp_path, side), manifest, cut(N_PHOTOS, 50), 2)) as decoded:
+        for n_taken, _ in enumerate(decoded, start=1):
+            if n_taken in (1, 30):
+                n_drawn = settled(tmp_path)
+                assert n_taken < n_drawn <= n_taken + in_part + held < N_PHOTOS
+            if n_taken == 30:
+                break
+
+
+def settled(folder):
+    """The number of files, once it does not grow any more."""
+    before, now = -1, len(os.listdir(folder))
+    while now != before:
+        time.sleep(0.7)
+        before, now = now, len(os.listdir(folder))
+    return now
+
+
+def test_decoding_goes_on_ahead_of_the_shard_that_is_computed(manifest, tmp_path):
+    shards = cut(N_PHOTOS, 10)
+    with closing(decode_in_processes(Draws(tmp_path, 20), manifest, shards, 2)) as decoded:
+        next(decoded)
+        assert settled(tmp_path) > 2 * 10
+
+
+def test_a_process_that_ends_is_said(manifest):
+    with (
+        closing(decode_in_processes(Fails(VIEW), manifest, cut(N_PHOTOS, 50), 2)) as decoded,
+        pytest.raises(ChildProcessError, match="a decode process ended, perhaps for want of memory"),
+    ):
+        next(decoded)
