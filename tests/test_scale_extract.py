@@ -98,7 +98,11 @@ def test_scores_and_half_precision(manifest, uninterrupted, tmp_path):
     scores = model.decision_function([files[row["id"]] for row in rows])
     np.testing.assert_allclose([row["scores"] for row in rows], scores, atol=1e-4)
     extract(manifest, tmp_path / "s", MODEL, what="scores", shard_size=100)
-    assert pq.read_schema(tmp_path / "s" / ROWS / "000000.parquet").names == ["id", "label", "scores"]
+    assert pq.read_schema(tmp_path / "s" / ROWS / "000000.parquet").names == [
+        *("id", "label", "scores", "belonging")
+    ]
+    share = model.belonging([files[row["id"]] for row in rows])
+    assert [row["belonging"] for row in rows] == [None if np.isnan(x) else x for x in share]
     classes = json.loads((tmp_path / "s" / ABOUT).read_text())["classes"]
     assert classes == model.classes_.tolist()
 
@@ -133,7 +137,7 @@ def test_every_kind_of_source_gives_the_same_rows(photos, uninterrupted, tmp_pat
 @EXECUTORS
 def test_two_processes_give_the_same_rows(manifest, uninterrupted, tmp_path, executor):
     done = extract(manifest, tmp_path / "f", MODEL, shard_size=4, executor=executor)
-    assert done.n_shards == 10 and done.n_kept == 0
+    assert len(done.shards) == 10 and done.n_kept == 0
     assert_equal(tmp_path / "f", uninterrupted)
 
 
@@ -270,7 +274,7 @@ def test_shards_that_were_deleted_cut_or_changed_are_made_again(manifest, uninte
     (folder / ROWS / "000008.parquet").write_bytes(changed)
     (folder / ROWS / ".000009.parquet.12.unfinished").touch()
     done = extract(manifest, folder, MODEL, shard_size=4)
-    assert done.n_shards - done.n_kept == 6
+    assert len(done.shards) - done.n_kept == 6
     assert_equal(folder, uninterrupted)
 
 

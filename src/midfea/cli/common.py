@@ -40,13 +40,18 @@ def warn(message: str) -> None:
     print(f"midfea: {printable(message)}", file=sys.stderr)
 
 
-def warn_listed(message: str, items: Sequence[str], shown: int = N_SHOWN, where: str = "") -> None:
-    """A line for the user and the first of the things it speaks of; `where` to find the others."""
+def warn_listed(message: str, items: Sequence[str], shown: int = N_SHOWN) -> None:
+    """A line for the user and the first of the things it speaks of."""
+    _warn_first(message, items[:shown], len(items) - shown)
+
+
+def _warn_first(message: str, items: Sequence[str], n_more: int, where: str = "") -> None:
+    """`where` says where to find the others."""
     warn(f"{message}:")
-    for item in items[:shown]:
+    for item in items:
         warn(f"  {item}")
-    if len(items) > shown:
-        warn(f"  ... and {len(items) - shown} more{where}")
+    if n_more > 0:
+        warn(f"  ... and {n_more} more{where}")
 
 
 def warn_skipped(skipped: Sequence[Skipped], total: int, listed: Path | None = None) -> None:
@@ -54,11 +59,17 @@ def warn_skipped(skipped: Sequence[Skipped], total: int, listed: Path | None = N
     if listed is not None:
         with replacing(listed) as temporary, temporary.open("w", newline="", **TEXT) as file:
             csv.writer(file).writerows([("file", "reason"), *skipped])
-    if skipped:
-        named = [f"{path}: {reason}{hint(path)}" for path, reason in skipped[:N_SHOWN]]
-        named += [str(path) for path, _ in skipped[N_SHOWN:]]
+    warn_first_skipped(skipped[:N_SHOWN], len(skipped), total, listed)
+
+
+def warn_first_skipped(
+    first: Sequence[tuple[Path | str, str]], n_skipped: int, total: int, listed: Path | None
+) -> None:
+    """Name the first files that were left out, and where all of them are listed."""
+    if n_skipped:
+        named = [f"{path}: {reason}{hint(path)}" for path, reason in first]
         where = f": all are in {listed}" if listed else ": --skipped FILE lists them all"
-        warn_listed(f"skipped {len(skipped)} of {total} files", named, where=where)
+        _warn_first(f"skipped {n_skipped} of {total} files", named, n_skipped - len(first), where)
 
 
 def warn_nested(data: Bunch) -> None:

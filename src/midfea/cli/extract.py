@@ -90,8 +90,9 @@ def _print(done: Extracted, output: Path, seconds: float) -> None:
         warn_left_out(done.listed)
     counts = done.counts
     kept = f", {done.n_kept:,} of them were there" if done.n_kept else ""
+    n_shards = len(done.shards)
     print(
-        f"Features: {output} ({counts.rows:,} rows, {counts.errors:,} errors, {done.n_shards:,} shards"
+        f"Features: {output} ({counts.rows:,} rows, {counts.errors:,} errors, {n_shards:,} shards"
         f"{kept}, {seconds:.0f} s)"
     )
     if counts.unreadable:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
+import numpy as np
 from numpy.typing import NDArray
 
 from midfea.engines import EngineSettings
@@ -54,10 +55,14 @@ class Executor(Protocol):
 
 
 class Values(NamedTuple):
-    """Features and scores of some pictures, a row each; None for what is not wanted."""
+    """What is computed of some pictures, a row each; None for what is not wanted.
+
+    belonging : comes with scores; NaN if the model does not know it
+    """
 
     features: NDArray[Any] | None
     scores: NDArray[Any] | None
+    belonging: NDArray[Any] | None
 
 
 class PictureModel:
@@ -93,13 +98,16 @@ class PictureModel:
         return View(self.extractor.max_side, chain.min_image_side, chain.rounded)
 
     def values(self, pictures: Sequence[Picture]) -> Values:
-        """Features and scores, by one thread."""
+        """Features, and scores with belonging, by one thread."""
         with linear_algebra_threads(1):
             features = self.extractor.transform(pictures)
             if self.parts is None or self.what == "features":
-                return Values(features, None)
+                return Values(features, None, None)
             scores = self.parts.scores(features, pictures)
-        return Values(None if self.what == "scores" else features, scores)
+            belonging = self.parts.belonging_of(scores, features)
+        if belonging is None:
+            belonging = np.full(len(pictures), np.nan)
+        return Values(None if self.what == "scores" else features, scores, belonging)
 
 
 class Worker:
@@ -164,3 +172,5 @@ def _add(results: Results, rows: Sequence[Row], values: Values) -> None:
         results.features.append(values.features)
     if values.scores is not None:
         results.scores.append(values.scores)
+    if values.belonging is not None:
+        results.belonging.append(values.belonging)
