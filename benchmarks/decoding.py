@@ -29,7 +29,7 @@ from midfea.pictures.picture import Picture
 from midfea.provenance import Row, make_row, write_rows
 from midfea.scale.children import CONTEXT
 from midfea.scale.decoder import Decoder, Failure
-from midfea.scale.decoding import IMAGES_IN_BATCH, decode_in_processes
+from midfea.scale.decoding import BYTES_IN_PART, IMAGES_IN_BATCH, decode_in_processes
 from midfea.scale.handover import SHARED_BYTES, Sender, handover
 from midfea.scale.local import DecodeProcesses
 from midfea.scale.manifest import Manifest, write_manifest
@@ -39,7 +39,7 @@ from midfea.scale.worker import IMAGES_FOR_DEVICE, Job, PictureModel
 WIDTH, HEIGHT, QUALITY = 500, 375, 90
 N_DRAWN = 60  # different images; each is written many times
 IMAGES_IN_TAR, SHARD_SIZE = 5000, 1000
-PARTS = 100  # handed over
+PARTS = 200  # handed over
 
 
 def drawn() -> list[bytes]:
@@ -112,10 +112,14 @@ def both_rate(job: Job, n_jobs: int) -> float:
         return rate(done, IMAGES_FOR_DEVICE + 1)  # when the first batch has been computed
 
 
+def images_in_part(picture: Picture) -> int:
+    return min(IMAGES_IN_BATCH, BYTES_IN_PART // picture.n_bytes)
+
+
 def hand_over(sender: Sender, picture: Picture) -> None:
     """In a process: pictures that need no decoding."""
     planes = [picture.grey, *picture.colours]
-    copies = [[plane.copy() for plane in planes] for _ in range(IMAGES_IN_BATCH)]
+    copies = [[plane.copy() for plane in planes] for _ in range(images_in_part(picture))]
     part = [Picture(grey, tuple(colours)) for grey, *colours in copies]
     for _ in range(PARTS):
         sender.send(part)
@@ -131,7 +135,7 @@ def handover_seconds(picture: Picture, shared_bytes: int) -> tuple[float, float]
     begun, begun_here = time.perf_counter(), time.process_time()
     for _ in range(PARTS - 1):
         receiver.receive()
-    n = (PARTS - 1) * IMAGES_IN_BATCH
+    n = (PARTS - 1) * images_in_part(picture)
     seconds, here = time.perf_counter() - begun, time.process_time() - begun_here
     process.join()
     receiver.close()
@@ -185,7 +189,10 @@ def main() -> None:
         pictures = [Decoder(model.view).decode(address) for address in first]
         assert not any(isinstance(picture, Failure) for picture in pictures)
         shape = pictures[0].shape
-        print(f"{given.images:,} JPEG files of {WIDTH}x{HEIGHT}, pictures of {shape[1]}x{shape[0]}")
+        print(
+            f"{given.images:,} JPEG files of {WIDTH}x{HEIGHT}, "
+            f"pictures of {shape[1]}x{shape[0]}, {pictures[0].n_bytes / 1000:.0f} kB"
+        )
 
         # First: torch's threads go on spinning for a while.
         for name, n_bytes in (("shared memory", SHARED_BYTES), ("a pipe alone", 1)):
