@@ -1,13 +1,18 @@
 """Decode processes: pictures and failures in the order of the manifest, few of them in memory."""
 
+import io
 import os
 import time
 from contextlib import closing
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from PIL import Image
 
-from many import write_photos
+import midfea
+from many import MODEL, encoded, write_photos
+from midfea.engines import EngineSettings
 from midfea.pictures.picture import Picture
 from midfea.scale import decoding
 from midfea.scale.decoder import Decoder, Failure, View
@@ -15,6 +20,7 @@ from midfea.scale.decoding import PARTS_AHEAD, decode_in_processes
 from midfea.scale.handover import SHARED_BYTES
 from midfea.scale.manifest import Manifest, write_manifest
 from midfea.scale.shards import cut
+from midfea.scale.worker import Job, PictureModel
 
 N_PHOTOS, BAD = 150, (0, 9, 64, 149)
 VIEW = View(None, 7, False)
@@ -97,6 +103,25 @@ def test_decoding_goes_on_ahead_of_the_shard_that_is_computed(manifest, tmp_path
     with closing(decode_in_processes(Draws(tmp_path, 20), manifest, shards, 2)) as decoded:
         next(decoded)
         assert settled(tmp_path) > 2 * 10
+
+
+@pytest.mark.parametrize("name", ["finetuned-v1", "fast-v3"])
+def test_colours_are_kept_where_a_model_looks_at_them(tmp_path, name):
+    """By the network of the first, whose scores would be others; the second has no use for them."""
+    model = MODEL.with_name(f"{name}.midfea")
+    for number in range(3):
+        pixels = np.array(Image.open(io.BytesIO(encoded(number))))
+        tinted = np.stack([pixels, pixels // 2, 255 - pixels], axis=2)
+        Image.fromarray(tinted).save(tmp_path / f"{number}.png")
+    files = sorted(tmp_path.glob("*.png"))
+    job = Job(tmp_path / "m", model, tmp_path, "both", "float32", EngineSettings())
+    fitted = PictureModel(job)
+    pictures = [Decoder(fitted.view).decode(str(file)) for file in files]
+    assert [len(picture.colours) for picture in pictures] == [2 if name == "finetuned-v1" else 0] * 3
+    expected = midfea.load(model).decision_function(files)
+    np.testing.assert_allclose(fitted.values(pictures).scores, expected, atol=1e-4)
+    of_features = PictureModel(replace(job, what="features"))
+    assert not of_features.view.coloured
 
 
 def test_a_process_that_ends_is_said(manifest):

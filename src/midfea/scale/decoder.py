@@ -20,6 +20,7 @@ class View(NamedTuple):
     max_side: int | None
     min_side: int
     rounded: bool
+    coloured: bool = True
 
 
 class Failure(NamedTuple):

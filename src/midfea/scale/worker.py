@@ -93,9 +93,11 @@ class PictureModel:
 
     @property
     def view(self) -> View:
-        """How it sees images."""
+        """How it sees images; without colours if nothing that is computed looks at them."""
         chain = self.extractor.chain
-        return View(self.extractor.max_side, chain.min_image_side, chain.rounded)
+        network = None if self.parts is None or self.what == "features" else self.parts.network
+        coloured = self.extractor.colour is not None or network is not None
+        return View(self.extractor.max_side, chain.min_image_side, chain.rounded, coloured)
 
     def values(self, pictures: Sequence[Picture]) -> Values:
         """Features, and scores with belonging, by one thread."""
