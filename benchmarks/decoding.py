@@ -29,7 +29,7 @@ from midfea.pictures.picture import Picture
 from midfea.provenance import Row, make_row, write_rows
 from midfea.scale.children import CONTEXT
 from midfea.scale.decoder import Decoder, Failure
-from midfea.scale.decoding import BYTES_IN_PART, IMAGES_IN_BATCH, decode_in_processes
+from midfea.scale.decoding import decode_in_processes, images_in_part
 from midfea.scale.handover import SHARED_BYTES, Sender, handover
 from midfea.scale.local import DecodeProcesses
 from midfea.scale.manifest import Manifest, write_manifest
@@ -90,7 +90,7 @@ def decode_rate(decoder: Decoder, manifest: Path, n_jobs: int) -> float:
     """Of decode processes, if nothing is computed."""
     shards = cut(len(Manifest(manifest)), SHARD_SIZE)
     with closing(decode_in_processes(decoder, manifest, shards, n_jobs)) as decoded:
-        return rate(decoded, n_jobs * IMAGES_IN_BATCH)
+        return rate(decoded, n_jobs * images_in_part(decoder.view))
 
 
 def engine_rate(model: PictureModel, pictures: list[Picture], n: int) -> float:
@@ -112,30 +112,26 @@ def both_rate(job: Job, n_jobs: int) -> float:
         return rate(done, IMAGES_FOR_DEVICE + 1)  # when the first batch has been computed
 
 
-def images_in_part(picture: Picture) -> int:
-    return min(IMAGES_IN_BATCH, BYTES_IN_PART // picture.n_bytes)
-
-
-def hand_over(sender: Sender, picture: Picture) -> None:
+def hand_over(sender: Sender, picture: Picture, n: int) -> None:
     """In a process: pictures that need no decoding."""
     planes = [picture.grey, *picture.colours]
-    copies = [[plane.copy() for plane in planes] for _ in range(images_in_part(picture))]
+    copies = [[plane.copy() for plane in planes] for _ in range(n)]
     part = [Picture(grey, tuple(colours)) for grey, *colours in copies]
     for _ in range(PARTS):
         sender.send(part)
 
 
-def handover_seconds(picture: Picture, shared_bytes: int) -> tuple[float, float]:
+def handover_seconds(picture: Picture, n_in_part: int, shared_bytes: int) -> tuple[float, float]:
     """Of an image, from one process to this one; and this one's processor time."""
     receiver, sender = handover(shared_bytes)
-    process = CONTEXT.Process(target=hand_over, args=(sender, picture))
+    process = CONTEXT.Process(target=hand_over, args=(sender, picture, n_in_part))
     process.start()
     sender.close()
     receiver.receive()
     begun, begun_here = time.perf_counter(), time.process_time()
     for _ in range(PARTS - 1):
         receiver.receive()
-    n = (PARTS - 1) * images_in_part(picture)
+    n = (PARTS - 1) * n_in_part
     seconds, here = time.perf_counter() - begun, time.process_time() - begun_here
     process.join()
     receiver.close()
@@ -196,7 +192,7 @@ def main() -> None:
 
         # First: torch's threads go on spinning for a while.
         for name, n_bytes in (("shared memory", SHARED_BYTES), ("a pipe alone", 1)):
-            seconds, here = handover_seconds(pictures[0], n_bytes)
+            seconds, here = handover_seconds(pictures[0], images_in_part(model.view), n_bytes)
             say("in memory", f"handed over by {name}", "us/image", 1e6 * seconds)
             say("in memory", f"handed over by {name}: the receiver", "us/image", 1e6 * here)
         computed = engine_rate(model, pictures, given.images)

@@ -14,9 +14,13 @@ import midfea
 from many import MODEL, encoded, write_photos
 from midfea.engines import EngineSettings
 from midfea.pictures.picture import Picture
-from midfea.scale import decoding
 from midfea.scale.decoder import Decoder, Failure, View
-from midfea.scale.decoding import PARTS_AHEAD, decode_in_processes
+from midfea.scale.decoding import (
+    LARGE_PICTURES_AHEAD,
+    PARTS_AHEAD,
+    decode_in_processes,
+    images_in_part,
+)
 from midfea.scale.handover import SHARED_BYTES
 from midfea.scale.manifest import Manifest, write_manifest
 from midfea.scale.shards import cut
@@ -37,13 +41,21 @@ def manifest(tmp_path_factory):
 class Draws(Decoder):
     """Notes each image that is asked for, and draws pictures of so many pixels in place of it."""
 
-    def __init__(self, folder, side):
-        super().__init__(VIEW)
+    def __init__(self, folder, side, view=VIEW):
+        super().__init__(view)
         self._folder, self._side = folder, side
 
     def decode(self, address):
         (self._folder / f"{os.path.basename(address)}").touch()
         return Picture(np.full((self._side, self._side), len(address), np.uint8))
+
+
+class Sleeps(Draws):
+    """Takes its time."""
+
+    def decode(self, address):
+        time.sleep(0.02)
+        return super().decode(address)
 
 
 class Fails(Decoder):
@@ -74,19 +86,36 @@ def test_each_row_once_in_its_order_as_in_this_process(manifest, shard_size):
     assert sum(isinstance(each.result, Failure) for each in found) == len(BAD)
 
 
-@pytest.mark.parametrize("side", [1000, 3000])  # through shared memory; through the pipe
-def test_few_pictures_are_in_memory(manifest, tmp_path, monkeypatch, side):
+@pytest.mark.parametrize("side", [400, 3000])  # through shared memory; through the pipe
+def test_few_pictures_are_in_memory(manifest, tmp_path, side):
     """While nobody takes pictures, and after some have been taken; all in all there are 150."""
     assert (side**2 > SHARED_BYTES) == (side == 3000)
-    in_part = 1 if side == 3000 else decoding.BYTES_IN_PART // side**2 + 1
-    held = (PARTS_AHEAD + 2 * 2) * in_part  # taken; of each process one handed over, one being made
-    with closing(decode_in_processes(Draws(tmp_path, side), manifest, cut(N_PHOTOS, 50), 2)) as decoded:
+    view = VIEW if side == 3000 else View(400, 7, False)
+    in_part, n_ahead = (1, LARGE_PICTURES_AHEAD) if side == 3000 else (2, PARTS_AHEAD)
+    assert images_in_part(view) == in_part
+    held = (n_ahead + 2 * 2) * in_part  # taken; of each process one handed over, one being made
+    decoder, shards = Draws(tmp_path, side, view), cut(N_PHOTOS, 50)
+    with closing(decode_in_processes(decoder, manifest, shards, 2)) as decoded:
         for n_taken, _ in enumerate(decoded, start=1):
             if n_taken in (1, 30):
                 n_drawn = settled(tmp_path)
                 assert n_taken < n_drawn <= n_taken + in_part + held < N_PHOTOS
             if n_taken == 30:
                 break
+
+
+def test_processes_do_not_wait_for_each_other(manifest, tmp_path):
+    """Each has done its rows before its turn comes: two are nearly twice as fast as one."""
+    seconds = []
+    for n in (1, 2):
+        (tmp_path / str(n)).mkdir()
+        decoder = Sleeps(tmp_path / str(n), 20, View(150, 7, False))
+        with closing(decode_in_processes(decoder, manifest, cut(N_PHOTOS, 50), n)) as decoded:
+            next(decoded)
+            begun = time.monotonic()
+            assert sum(1 for _ in decoded) == N_PHOTOS - 1
+            seconds.append(time.monotonic() - begun)
+    assert seconds[1] < 0.75 * seconds[0]
 
 
 def settled(folder):
@@ -100,7 +129,8 @@ def settled(folder):
 
 def test_decoding_goes_on_ahead_of_the_shard_that_is_computed(manifest, tmp_path):
     shards = cut(N_PHOTOS, 10)
-    with closing(decode_in_processes(Draws(tmp_path, 20), manifest, shards, 2)) as decoded:
+    decoder = Draws(tmp_path, 20, View(150, 7, False))
+    with closing(decode_in_processes(decoder, manifest, shards, 2)) as decoded:
         next(decoded)
         assert settled(tmp_path) > 2 * 10
 

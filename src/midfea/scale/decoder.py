@@ -22,6 +22,12 @@ class View(NamedTuple):
     rounded: bool
     coloured: bool = True
 
+    @property
+    def max_bytes(self) -> int | None:
+        """Of a picture; None if it can be of any size."""
+        planes = 3 if self.coloured else 1
+        return None if self.max_side is None else 4 * planes * self.max_side**2
+
 
 class Failure(NamedTuple):
     """Why an image has no row.
@@ -54,7 +60,7 @@ class Decoder:
     """Reads and decodes images, one after the other. A new one can be sent to another process."""
 
     def __init__(self, view: View) -> None:
-        self._view, self._reader = view, ImageReader()
+        self.view, self._reader = view, ImageReader()
 
     def decode(self, address: str) -> Picture | Failure:
         """The image at an address as the model sees it."""
@@ -64,7 +70,7 @@ class Decoder:
             return Failure.of(error, unreadable=not isinstance(error, ImageError))
         try:
             with open_content(content) as pixels:
-                return picture_of(pixels, *self._view)
+                return picture_of(pixels, *self.view)
         except Exception as error:
             return Failure.of(error)
 

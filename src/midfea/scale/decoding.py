@@ -1,8 +1,9 @@
 """Images that processes read and decode ahead, in the order of the manifest.
 
-The processes take turns, a batch of rows each. Each has one batch to hand over while it decodes the next
-one, and a thread takes a few parts of batches ahead. So decoding goes on while the pictures before are
-computed and written, and few pictures are in memory.
+The processes take turns, some rows each: as many as can be handed over at once, so that none waits for
+its turn before it has done its rows. Each has pictures to hand over while it decodes the next ones, and
+a thread takes some ahead. So decoding goes on while the pictures before are computed and written, and
+few pictures are in memory.
 """
 
 from __future__ import annotations
@@ -16,16 +17,15 @@ from itertools import cycle, islice
 from pathlib import Path
 
 from midfea.parallel import linear_algebra_threads
-from midfea.pictures.picture import Picture
 from midfea.scale.children import CONTEXT, child_ended, end_with_parent
-from midfea.scale.decoder import Decoded, Decoder, Failure
-from midfea.scale.handover import Part, Receiver, Sender, handover
+from midfea.scale.decoder import Decoded, Decoder, View
+from midfea.scale.handover import Receiver, Sender, handover
 from midfea.scale.manifest import Manifest, Row
 from midfea.scale.shards import Shard
 
-IMAGES_IN_BATCH = 64
-BYTES_IN_PART = 2**22  # handed over as soon as there are so many
-PARTS_AHEAD = 4  # taken before they are needed
+MAX_IMAGES_IN_PART, BYTES_IN_PART = 64, 2**22  # handed over at once
+PARTS_AHEAD = 16  # taken before they are needed
+LARGE_PICTURES_AHEAD = 4  # if they can be of any size: each is a part
 
 
 def decode_in_processes(
@@ -46,8 +46,9 @@ def decode_in_processes(
             sender.close()  # only the process has it now
             receivers.append(receiver)
             processes.append(process)
-        taken = _taken(_batches(Manifest(manifest), shards), receivers)
-        waiting = deque(thread.submit(next, taken, None) for _ in range(PARTS_AHEAD))
+        taken = _taken(_parts(Manifest(manifest), shards, images_in_part(decoder.view)), receivers)
+        n_ahead = LARGE_PICTURES_AHEAD if decoder.view.max_bytes is None else PARTS_AHEAD
+        waiting = deque(thread.submit(next, taken, None) for _ in range(n_ahead))
         while (part := waiting.popleft().result()) is not None:
             waiting.append(thread.submit(next, taken, None))
             yield from part
@@ -62,22 +63,24 @@ def decode_in_processes(
             receiver.close()
 
 
-def _taken(batches: Iterable[list[Row]], receivers: Sequence[Receiver]) -> Iterator[list[Decoded]]:
-    """The parts of each batch, from the process whose turn it is."""
-    for rows, receiver in zip(batches, cycle(receivers), strict=False):
-        n_taken = 0
-        while n_taken < len(rows):
-            part = receiver.receive()
-            of_part = rows[n_taken : n_taken + len(part)]
-            yield [Decoded(row, result) for row, result in zip(of_part, part, strict=True)]
-            n_taken += len(part)
+def images_in_part(view: View) -> int:
+    """How many pictures are handed over at once."""
+    if view.max_bytes is None:
+        return 1
+    return min(max(BYTES_IN_PART // view.max_bytes, 1), MAX_IMAGES_IN_PART)
 
 
-def _batches(manifest: Manifest, shards: Sequence[Shard]) -> Iterator[list[Row]]:
+def _taken(parts: Iterable[list[Row]], receivers: Sequence[Receiver]) -> Iterator[list[Decoded]]:
+    """The pictures of each part, from the process whose turn it is."""
+    for rows, receiver in zip(parts, cycle(receivers), strict=False):
+        yield list(map(Decoded, rows, receiver.receive()))
+
+
+def _parts(manifest: Manifest, shards: Sequence[Shard], n_images: int) -> Iterator[list[Row]]:
     for shard in shards:
         rows = manifest.rows(shard.first, shard.n_images)
-        for start in range(0, len(rows), IMAGES_IN_BATCH):
-            yield rows[start : start + IMAGES_IN_BATCH]
+        for start in range(0, len(rows), n_images):
+            yield rows[start : start + n_images]
 
 
 # -- in the processes -------------------------------------------------------------------------------
@@ -86,23 +89,10 @@ def _batches(manifest: Manifest, shards: Sequence[Shard]) -> Iterator[list[Row]]
 def _decode(
     sender: Sender, decoder: Decoder, manifest: Path, shards: Sequence[Shard], number: int, n: int
 ) -> None:
-    """Every n-th batch, from that number on."""
+    """Every n-th part, from that number on."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C: the parent ends its processes
     end_with_parent()
+    parts = _parts(Manifest(manifest), shards, images_in_part(decoder.view))
     with linear_algebra_threads(1), suppress(EOFError, OSError):
-        for rows in islice(_batches(Manifest(manifest), shards), number, None, n):
-            for part in _parts(decoder.decode(row.address) for row in rows):
-                sender.send(part)
-
-
-def _parts(results: Iterable[Picture | Failure]) -> Iterator[Part]:
-    """A batch, in parts of not many more bytes than `BYTES_IN_PART`."""
-    part, n_bytes = Part(), 0
-    for result in results:
-        part.append(result)
-        n_bytes += result.n_bytes if isinstance(result, Picture) else 0
-        if n_bytes > BYTES_IN_PART:
-            yield part
-            part, n_bytes = [], 0
-    if part:
-        yield part
+        for rows in islice(parts, number, None, n):
+            sender.send([decoder.decode(row.address) for row in rows])

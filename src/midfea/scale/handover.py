@@ -21,7 +21,7 @@ from midfea.scale.decoder import Failure
 SHARED_BYTES = 2**23
 READY = b""  # the shared memory may be written again
 
-Part = list[Picture | Failure]  # of a batch: what is handed over together
+Part = list[Picture | Failure]  # handed over together
 
 
 class _End:
