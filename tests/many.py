@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from PIL import Image
 
 from midfea.datasets import load_surfaces
-from midfea.scale.extract import ABOUT, FORMAT
+from midfea.scale.extract import ABOUT, FORMAT, VERSION
 from midfea.scale.manifest import Row, file_sha256
 from midfea.scale.shards import Columns, Results, ShardFolder, cut
 
@@ -82,7 +82,13 @@ def write_features(folder, features, labels, shard_size, model=MODEL, dtype="flo
         rows = [Row(i, f"{i}.jpg", labels[i]) for i in ids]
         shards.write(shard, Results(rows, [features[shard.first :][: shard.n_images]]))
     settings = {"model_sha256": file_sha256(model), "dtype": dtype, "shard_size": shard_size}
-    about = {"format": FORMAT, "settings": settings, "images": len(features), "classes": []}
+    about = {
+        "format": FORMAT,
+        "version": VERSION,
+        "settings": settings,
+        "images": len(features),
+        "classes": [],
+    }
     about |= {"n_features": features.shape[1], "model": str(model)}
     (folder / ABOUT).write_text(json.dumps(about))
     return folder

@@ -18,14 +18,17 @@ from filelock import FileLock
 from PIL import Image
 
 import midfea
+from command import fails_in_one_line
 from command import midfea as command
 from many import MODEL, corrupt, encoded, write_parquet, write_photos, write_tar, write_zip
-from midfea.scale.extract import ABOUT, LOCK, extract
-from midfea.scale.local import Processes
+from midfea.engines import EngineSettings
+from midfea.scale.extract import ABOUT, LOCK, ONE_PROCESS, extract
+from midfea.scale.local import DecodeProcesses, Processes
 from midfea.scale.manifest import Row, write_manifest
 from midfea.scale.shards import DONE, ERRORS, ROWS, Columns, Results, Shard, ShardFolder, cut
 from small import SMALL
 
+EXECUTORS = pytest.mark.parametrize("executor", [Processes(2), DecodeProcesses(2)])
 N_PHOTOS, BAD = 40, (3, 9, 16, 22, 30)  # corrupt in five ways
 
 
@@ -95,7 +98,11 @@ def test_scores_and_half_precision(manifest, uninterrupted, tmp_path):
     scores = model.decision_function([files[row["id"]] for row in rows])
     np.testing.assert_allclose([row["scores"] for row in rows], scores, atol=1e-4)
     extract(manifest, tmp_path / "s", MODEL, what="scores", shard_size=100)
-    assert pq.read_schema(tmp_path / "s" / ROWS / "000000.parquet").names == ["id", "label", "scores"]
+    assert pq.read_schema(tmp_path / "s" / ROWS / "000000.parquet").names == [
+        *("id", "label", "scores", "belonging")
+    ]
+    share = model.belonging([files[row["id"]] for row in rows])
+    assert [row["belonging"] for row in rows] == [None if np.isnan(x) else x for x in share]
     classes = json.loads((tmp_path / "s" / ABOUT).read_text())["classes"]
     assert classes == model.classes_.tolist()
 
@@ -127,16 +134,17 @@ def test_every_kind_of_source_gives_the_same_rows(photos, uninterrupted, tmp_pat
         assert table(folder, ROWS) == expected
 
 
-def test_two_processes_give_the_same_rows(manifest, uninterrupted, tmp_path):
-    done = extract(manifest, tmp_path / "f", MODEL, shard_size=4, executor=Processes(2))
-    assert done.n_shards == 10 and done.n_kept == 0
+@EXECUTORS
+def test_two_processes_give_the_same_rows(manifest, uninterrupted, tmp_path, executor):
+    done = extract(manifest, tmp_path / "f", MODEL, shard_size=4, executor=executor)
+    assert len(done.shards) == 10 and done.n_kept == 0
     assert_equal(tmp_path / "f", uninterrupted)
 
 
 KILLING = """
 import os, signal, sys
 from midfea.scale.extract import extract
-from midfea.scale.local import Processes
+from midfea.scale.local import DecodeProcesses, Processes
 
 def kill_before(event, arguments):
     if event == "os.rename":
@@ -148,14 +156,14 @@ renamed = []
 sys.addaudithook(kill_before)
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.default_int_handler)  # tests may run in the background
-    extract({manifest!r}, {folder!r}, {model!r}, shard_size=4, executor=Processes({n_jobs}))
+    extract({manifest!r}, {folder!r}, {model!r}, shard_size=4, executor={executor})
 """
 
 
-def start(tmp_path, manifest, n_jobs=1, nth=0, new_session=False):
+def start(tmp_path, manifest, executor=ONE_PROCESS, nth=0, new_session=False):
     """A process that extracts into a folder "f", and kills itself before it names its nth file."""
     names = {"manifest": str(manifest), "folder": str(tmp_path / "f"), "model": str(MODEL)}
-    (tmp_path / "run.py").write_text(KILLING.format(**names, n_jobs=n_jobs, nth=nth))
+    (tmp_path / "run.py").write_text(KILLING.format(**names, executor=executor, nth=nth))
     line = [sys.executable, tmp_path / "run.py"]
     return subprocess.Popen(line, stderr=subprocess.DEVNULL, start_new_session=new_session)
 
@@ -174,13 +182,14 @@ def test_after_kill_9_a_run_goes_on(manifest, uninterrupted, tmp_path):
     assert written.items() <= times(tmp_path / "f").items()
 
 
-def test_workers_end_with_a_parent_that_was_killed(manifest, uninterrupted, tmp_path):
+@EXECUTORS
+def test_processes_end_with_a_parent_that_was_killed(manifest, uninterrupted, tmp_path, executor):
     children = []
-    with start(tmp_path, manifest, n_jobs=2) as process:
+    with start(tmp_path, manifest, executor) as process:
         listed = f"/proc/{process.pid}/task/{process.pid}/children"
         if not os.path.exists(listed):
             pytest.skip("this system does not list the children of a process")
-        while len(children) < 3 and process.poll() is None:  # two workers, and multiprocessing's own
+        while len(children) < 3 and process.poll() is None:  # two, and multiprocessing's own
             with open(listed) as file:
                 children = [int(number) for number in file.read().split()]
         process.kill()
@@ -201,10 +210,11 @@ def is_running(pid):
         return False
 
 
-def test_ctrl_c_leaves_nothing_unfinished(photos, tmp_path):
+@EXECUTORS
+def test_ctrl_c_leaves_nothing_unfinished(photos, tmp_path, executor):
     long = tmp_path / "m.parquet"
     write_manifest([str(photos)] * 10, long)  # seconds in all
-    process = start(tmp_path, long, n_jobs=2, new_session=True)
+    process = start(tmp_path, long, executor, new_session=True)
     while process.poll() is None and n_done(tmp_path / "f") < 2:
         time.sleep(0.001)
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to the workers, too
@@ -213,7 +223,11 @@ def test_ctrl_c_leaves_nothing_unfinished(photos, tmp_path):
     assert 2 <= n_done(tmp_path / "f") < 100
 
 
-def test_a_worker_that_was_killed_is_said(manifest, tmp_path):
+@EXECUTORS
+def test_a_process_that_was_killed_is_said(photos, tmp_path, executor):
+    long = tmp_path / "m.parquet"
+    write_manifest([str(photos)] * 10, long)
+
     def kill_one():
         while not (children := multiprocessing.active_children()):
             time.sleep(0.01)
@@ -221,9 +235,23 @@ def test_a_worker_that_was_killed_is_said(manifest, tmp_path):
 
     killer = threading.Thread(target=kill_one)
     killer.start()
-    with pytest.raises(ChildProcessError, match=r"a worker process ended.* type the same command again"):
-        extract(manifest, tmp_path / "f", MODEL, shard_size=4, executor=Processes(2))
+    with pytest.raises(ChildProcessError, match=r"a \w+ process ended.* type the same command again"):
+        extract(long, tmp_path / "f", MODEL, shard_size=4, executor=executor)
     killer.join()
+
+
+def test_the_torch_engine_gives_the_same_rows(manifest, uninterrupted, tmp_path):
+    """Exactly, if other processes decode for it; to rounding, beside the engine cpu."""
+    pytest.importorskip("torch")
+    engine = EngineSettings("torch", "cpu")
+    for name, executor in (("here", Processes(1)), ("fed", DecodeProcesses(2))):
+        extract(manifest, tmp_path / name, MODEL, shard_size=15, executor=executor, engine=engine)
+    assert_equal(tmp_path / "fed", tmp_path / "here")
+    assert table(tmp_path / "fed", ERRORS) == table(uninterrupted, ERRORS)
+    rows, expected = table(tmp_path / "fed", ROWS), table(uninterrupted, ROWS)
+    assert [(row["id"], row["label"]) for row in rows] == [(row["id"], row["label"]) for row in expected]
+    features = [row["feature"] for row in rows]
+    np.testing.assert_allclose(features, [row["feature"] for row in expected], atol=1e-5)
 
 
 def times(folder):
@@ -246,7 +274,7 @@ def test_shards_that_were_deleted_cut_or_changed_are_made_again(manifest, uninte
     (folder / ROWS / "000008.parquet").write_bytes(changed)
     (folder / ROWS / ".000009.parquet.12.unfinished").touch()
     done = extract(manifest, folder, MODEL, shard_size=4)
-    assert done.n_shards - done.n_kept == 6
+    assert len(done.shards) - done.n_kept == 6
     assert_equal(folder, uninterrupted)
 
 
@@ -382,3 +410,14 @@ def test_command(photos, tmp_path):
     assert "Images: 40 images, 2 classes: cats, dogs\n" in result.stdout
     assert f"Features: {folder} (35 rows, 5 errors, 1 shards, " in result.stdout
     assert result.returncode == 0
+
+
+def test_engines_of_the_command(photos, tmp_path):
+    pytest.importorskip("torch")
+    line = ("extract", photos, "-o", tmp_path / "f", "--model", MODEL)
+    fails_in_one_line(command(*line, "--device", "cpu"), "--device cpu is for --engine torch")
+    nowhere = command(*line, "--engine", "torch", "--device", "nowhere")
+    fails_in_one_line(nowhere, "--device nowhere: ")
+    assert not (tmp_path / "f").exists()
+    fed = command(*line, "--engine", "torch", "--device", "cpu", "--jobs", 2)
+    assert fed.returncode == 0 and "(35 rows, 5 errors, 1 shards, " in fed.stdout

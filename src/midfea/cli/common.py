@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from midfea.cli.mending import check_model, hint, mending
+from midfea.extras import require
 from midfea.files import check_writable, replacing
 from midfea.provenance import command_line
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from sklearn.utils import Bunch
 
     from midfea.datasets import Skipped
+    from midfea.engines import EngineSettings
     from midfea.estimators.classifier import MidFeaClassifier
     from midfea.export.runtime import Predictor
     from midfea.learning.curve import LearningCurve
@@ -38,13 +40,18 @@ def warn(message: str) -> None:
     print(f"midfea: {printable(message)}", file=sys.stderr)
 
 
-def warn_listed(message: str, items: Sequence[str], shown: int = N_SHOWN, where: str = "") -> None:
-    """A line for the user and the first of the things it speaks of; `where` to find the others."""
+def warn_listed(message: str, items: Sequence[str], shown: int = N_SHOWN) -> None:
+    """A line for the user and the first of the things it speaks of."""
+    _warn_first(message, items[:shown], len(items) - shown)
+
+
+def _warn_first(message: str, items: Sequence[str], n_more: int, where: str = "") -> None:
+    """`where` says where to find the others."""
     warn(f"{message}:")
-    for item in items[:shown]:
+    for item in items:
         warn(f"  {item}")
-    if len(items) > shown:
-        warn(f"  ... and {len(items) - shown} more{where}")
+    if n_more > 0:
+        warn(f"  ... and {n_more} more{where}")
 
 
 def warn_skipped(skipped: Sequence[Skipped], total: int, listed: Path | None = None) -> None:
@@ -52,11 +59,17 @@ def warn_skipped(skipped: Sequence[Skipped], total: int, listed: Path | None = N
     if listed is not None:
         with replacing(listed) as temporary, temporary.open("w", newline="", **TEXT) as file:
             csv.writer(file).writerows([("file", "reason"), *skipped])
-    if skipped:
-        named = [f"{path}: {reason}{hint(path)}" for path, reason in skipped[:N_SHOWN]]
-        named += [str(path) for path, _ in skipped[N_SHOWN:]]
+    warn_first_skipped(skipped[:N_SHOWN], len(skipped), total, listed)
+
+
+def warn_first_skipped(
+    first: Sequence[tuple[Path | str, str]], n_skipped: int, total: int, listed: Path | None
+) -> None:
+    """Name the first files that were left out, and where all of them are listed."""
+    if n_skipped:
+        named = [f"{path}: {reason}{hint(path)}" for path, reason in first]
         where = f": all are in {listed}" if listed else ": --skipped FILE lists them all"
-        warn_listed(f"skipped {len(skipped)} of {total} files", named, where=where)
+        _warn_first(f"skipped {n_skipped} of {total} files", named, n_skipped - len(first), where)
 
 
 def warn_nested(data: Bunch) -> None:
@@ -96,6 +109,22 @@ def load_classifier(path: Path, others: Sequence[Path] = ()) -> Predictor:
     if not isinstance(model, midfea.MidFeaClassifier):
         raise ValueError(f"{path}: holds a {type(model).__name__}, a classifier is needed")
     return model
+
+
+def engine_settings(name: str, device: str | None) -> EngineSettings:
+    """What --engine and --device say; ValueError if that cannot compute here."""
+    from midfea.engines import EngineSettings
+
+    settings = EngineSettings(name, device)
+    if name == "torch":
+        require("torch", "--engine torch")
+        try:
+            settings.engine  # noqa: B018
+        except RuntimeError as error:  # of torch: no such device
+            raise ValueError(f"--device {device}: {error}") from None
+    elif device is not None:
+        raise ValueError(f"--device {device} is for --engine torch, got --engine {name}")
+    return settings
 
 
 def read_folder(

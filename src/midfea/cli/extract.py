@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from midfea.cli.common import warn
+from midfea.cli.common import engine_settings, warn
 from midfea.cli.manifest import describe, warn_left_out
 from midfea.cli.mending import check_model
+from midfea.cli.options import Device, Engine, EngineName
 from midfea.extras import require
 
 if TYPE_CHECKING:
+    from midfea.engines import EngineSettings
     from midfea.scale.extract import Extracted
     from midfea.scale.worker import Executor
 
@@ -46,6 +48,8 @@ def extract(
     jobs: Annotated[
         int | None, typer.Option(help="Processes, or workers of a cluster. Default: all cores.", min=1)
     ] = None,
+    engine: Engine = EngineName.auto,
+    device: Device = None,
     retry: Annotated[
         bool, typer.Option("--retry", help="Try files again that could not be opened before.")
     ] = False,
@@ -70,6 +74,7 @@ def extract(
     from midfea.scale import extract as work
 
     check_model(model)
+    settings = engine_settings(engine, device)
     begun = time.monotonic()
     with progress_bars():
         done = work.extract(
@@ -79,19 +84,20 @@ def extract(
             what=what,
             dtype=dtype,
             shard_size=shard_size,
-            executor=_executor(ray, jobs),
+            executor=_executor(ray, settings, jobs),
+            engine=settings,
             retry=retry,
         )
     _print_result(done, output, time.monotonic() - begun)
 
 
-def _executor(ray: str | None, jobs: int | None) -> Executor:
+def _executor(ray: str | None, settings: EngineSettings, jobs: int | None) -> Executor:
     """Processes of this machine, or the cluster at that address."""
     if ray is None:
         from midfea.parallel import n_threads
-        from midfea.scale.local import Processes
+        from midfea.scale.local import local_executor
 
-        return Processes(n_threads(jobs))
+        return local_executor(settings, n_threads(jobs))
     require("ray", "midfea extract --ray")
     from midfea.scale.cluster.executor import RayCluster
 
@@ -104,8 +110,9 @@ def _print_result(done: Extracted, output: Path, seconds: float) -> None:
         warn_left_out(done.listed)
     counts = done.counts
     kept = f", {done.n_kept:,} of them were there" if done.n_kept else ""
+    n_shards = len(done.shards)
     print(
-        f"Features: {output} ({counts.rows:,} rows, {counts.errors:,} errors, {done.n_shards:,} shards"
+        f"Features: {output} ({counts.rows:,} rows, {counts.errors:,} errors, {n_shards:,} shards"
         f"{kept}, {seconds:.0f} s)"
     )
     if counts.unreadable:

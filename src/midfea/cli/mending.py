@@ -151,7 +151,7 @@ def _model_near(path: Path) -> str:
     return f"Train a model first. Type: {train} && {command_line({path: model})}"
 
 
-def hint(path: Path) -> str:
+def hint(path: Path | str) -> str:
     """Of a file that is missing, the one that may have been meant."""
     near = None if os.path.exists(path) else did_you_mean(path, os.path.isfile)
     return "" if near is None else f" (did you mean {near}?)"

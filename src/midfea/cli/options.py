@@ -9,8 +9,24 @@ from typing import Annotated
 import typer
 
 Preset = StrEnum("Preset", ["fast", "paper", "best"])  # those of midfea.estimators.presets
+EngineName = StrEnum("EngineName", ["auto", "reference", "cpu", "torch"])  # midfea.engines.NAMES
+Engine = Annotated[
+    EngineName,
+    typer.Option(help="What computes. torch: one process, for a GPU; --jobs processes decode for it."),
+]
+Device = Annotated[
+    str | None,
+    typer.Option(
+        help="Where the engine torch works, such as cuda:1 or cpu. Default: a GPU if there is one.",
+        show_default=False,
+    ),
+]
 Seed = Annotated[int, typer.Option(help="Seed of all random choices: same seed, same result.")]
 Jobs = Annotated[int | None, typer.Option(help="Threads to use. Default: all cores.", min=1)]
+JobsOrProcesses = Annotated[
+    int | None,
+    typer.Option(help="Threads to use; processes, for a manifest. Default: all cores.", min=1),
+]
 PRESETS_HELP = "fast: seconds. paper: the paper's settings. best: most accurate, minutes."
 Report = Annotated[Path | None, typer.Option(help="Also write a report (one HTML file).")]
 Others = Annotated[
@@ -27,6 +43,35 @@ Unknown = Annotated[
         "of images of the classes is refused wrongly (0.01: 1 in 100). 0: refuse none.",
         min=0.0,
         max=0.5,
+        show_default=False,
+    ),
+]
+Top = Annotated[int, typer.Option(help="The N most probable classes of each image.", min=1)]
+MinProbability = Annotated[
+    float,
+    typer.Option(
+        "--threshold",
+        metavar="P",
+        help='Print "unsure" below this probability (0 to 1).',
+        min=0.0,
+        max=1.0,
+    ),
+]
+MissedClass = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--miss",
+        metavar="CLASS=SHARE",
+        help="Miss at most so large a share of a class (crack=0.01, say): it is the answer wherever "
+        "its probability reaches the threshold that validation gives.",
+    ),
+]
+AnswersFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--output",
+        "-o",
+        help="Write the answers to this file: .csv; for a manifest also .parquet.",
         show_default=False,
     ),
 ]

@@ -4,50 +4,50 @@ from __future__ import annotations
 
 import csv
 import json
-import math
 import os
 import sys
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 
 from midfea.cli.common import (
+    TEXT,
     check_outputs,
+    engine_settings,
     expected_prediction,
     load_classifier,
     print_table,
     read_for,
     warn_skipped,
 )
-from midfea.cli.options import Jobs, Model, SkippedFile, Unknown
+from midfea.cli.options import (
+    AnswersFile,
+    Device,
+    Engine,
+    EngineName,
+    JobsOrProcesses,
+    MinProbability,
+    MissedClass,
+    Model,
+    SkippedFile,
+    Top,
+    Unknown,
+)
+from midfea.cli.predict_many import ManyImages, check_output, find_manifest, predict_many
 from midfea.cli.results import validation_of
+from midfea.files import replacing
 
 if TYPE_CHECKING:
+    from midfea.datasets import Skipped
+    from midfea.engines import EngineSettings
     from midfea.export.runtime import Predictor
+    from midfea.learning.answer_table import AnswerTable
     from midfea.learning.decisions import DecisionRule
 
-UNSURE, NONE_OF_THESE = "unsure", "none of these"
 Format = StrEnum("Format", ["table", "csv", "json"])
-
-
-class Answer(NamedTuple):
-    """The class of an image, "unsure" or "none of these"; all classes, most probable first.
-
-    belonging : how much it looks like images of the classes; NaN if that is not known
-    """
-
-    file: str
-    label: str
-    ranked: list[tuple[str, float]]
-    belonging: float
-
-    @property
-    def probability(self) -> float:
-        """Of the class; the highest one, if there is none."""
-        return dict(self.ranked).get(self.label, self.ranked[0][1])
 
 
 def predict(
@@ -56,29 +56,20 @@ def predict(
         list[str],
         typer.Argument(
             help="Images, folders of images, patterns such as 'new/*.jpg', or - for file names on "
-            "standard input, one a line.",
+            "standard input, one a line. Or a manifest, which midfea manifest makes.",
             show_default=False,
         ),
     ],
+    output: AnswersFile = None,
     format: Annotated[Format, typer.Option(help="json: one JSON object a line.")] = Format.table,
-    top: Annotated[int, typer.Option(help="The N most probable classes of each image.", min=1)] = 1,
-    threshold: Annotated[
-        float,
-        typer.Option(
-            metavar="P", help=f'Print "{UNSURE}" below this probability (0 to 1).', min=0.0, max=1.0
-        ),
-    ] = 0.0,
-    miss: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="CLASS=SHARE",
-            help="Miss at most so large a share of a class (crack=0.01, say): it is the answer wherever "
-            "its probability reaches the threshold that validation gives.",
-        ),
-    ] = None,
+    top: Top = 1,
+    threshold: MinProbability = 0.0,
+    miss: MissedClass = None,
     unknown: Unknown = None,
     skipped: SkippedFile = None,
-    jobs: Jobs = None,
+    jobs: JobsOrProcesses = None,
+    engine: Engine = EngineName.auto,
+    device: Device = None,
 ) -> None:
     """Predict the class of each image, with its probability.
 
@@ -93,36 +84,76 @@ def predict(
         midfea predict pets.midfea new --threshold 0.8 --format json
         midfea predict walls.midfea new --miss crack=0.01
         midfea predict pets.midfea new --unknown 0.01
+        midfea predict pets.midfea manifest.parquet --output answers.parquet
     """
+    manifest = find_manifest(places)
+    check_output(output, manifest is not None)
+    if output is not None and format is not Format.table:
+        raise ValueError(
+            f"--format {format} is for standard output: the ending of --output says its form"
+        )
+    check_outputs(output, skipped)
+    settings = engine_settings(engine, device)
+    classifier = load_classifier(model, [Path(place) for place in places])
+    rule = _rule(classifier, model, miss, threshold, _share_refused(classifier, model, unknown))
+    if manifest is not None and output is not None:
+        many = ManyImages(manifest, output, top, skipped, jobs, settings)
+        predict_many(many, model, classifier, rule)
+        return
+    classifier.n_jobs = jobs
+    _use_engine(classifier, settings)
+    table, files, left_out = _answer(classifier, places, rule, skipped)
+    if output is not None:
+        with replacing(output) as temporary, temporary.open("w", newline="", **TEXT) as file:
+            _write_csv(table, files, top, file)
+        print(f"Answers: {output} ({len(files):,} images)")
+    elif format is Format.json:
+        _print_json(table, files, top)
+    elif format is Format.csv:
+        _write_csv(table, files, top, sys.stdout)
+    elif files:
+        _print_table(table, files, top, rule)
+    warn_skipped(left_out, len(files) + len(left_out), skipped)
+    if left_out:
+        raise typer.Exit(1)
+
+
+def _answer(
+    classifier: Predictor, places: Sequence[str], rule: DecisionRule, skipped: Path | None
+) -> tuple[AnswerTable, list[str], list[Skipped]]:
+    """The answers, the files that they are of, and those left out."""
+    import numpy as np
+
     from midfea.datasets.folder import search_images
+    from midfea.learning.answer_table import AnswerTable
     from midfea.progress import expect, progress_bars
 
-    check_outputs(skipped)
-    classifier = load_classifier(model, [Path(place) for place in places])
-    classifier.n_jobs = jobs
-    rule = _rule(classifier, model, miss, threshold, _share_refused(classifier, model, unknown))
     named = [name for place in places for name in (_names() if place == "-" else [place])]
     paths, left_out = search_images(named)
     if not paths:
         warn_skipped(left_out, len(left_out), skipped)
         raise ValueError(f"no images in {', '.join(places)}")
+    names = [str(label) for label in classifier.classes_]
     with progress_bars():
         expect(lambda: expected_prediction(classifier, paths))
         images, kept, unreadable = read_for(classifier, paths)
-        predicted = classifier.predict_all(images) if images else ()
-    names = [str(label) for label in classifier.classes_]
-    answers = _answers(kept, *predicted, names, rule) if predicted else []
-    top = min(top, len(names))
-    if format is Format.json:
-        _print_json(answers, names, top)
-    elif format is Format.csv:
-        _print_csv(answers, top, rule.may_differ)
-    elif answers:
-        _print_table(answers, top, rule)
-    left_out += unreadable
-    warn_skipped(left_out, len(kept) + len(left_out), skipped)
-    if left_out:
-        raise typer.Exit(1)
+        nothing = np.empty((0, len(names))), np.empty(0)
+        probabilities, belonging = classifier.predict_all(images) if images else nothing
+    table = AnswerTable.of(probabilities, belonging, names, rule)
+    return table, [str(path) for path in kept], left_out + unreadable
+
+
+def _use_engine(classifier: Predictor, engine: EngineSettings) -> None:
+    """Compute by another engine than a model's own."""
+    from midfea.export.runtime import OnnxClassifier
+
+    if engine.name == "auto":
+        return
+    if isinstance(classifier, OnnxClassifier):
+        raise ValueError(
+            f"--engine {engine.name} needs the .midfea file of the model, not an exported one"
+        )
+    classifier.set_params(engine=engine.name, device=engine.device)
 
 
 def _names() -> list[str]:
@@ -171,67 +202,43 @@ def _rule(
     return DecisionRule((number, found.value), threshold, unknown)
 
 
-def _answers(
-    files: Sequence[Path],
-    probabilities: Any,
-    belonging: Any,
-    names: Sequence[str],
-    rule: DecisionRule,
-) -> list[Answer]:
-    answers = []
-    labels = [*names, NONE_OF_THESE, UNSURE]  # the numbers of the last two count from the end
-    decided = rule.decide(probabilities, belonging)
-    for file, row, share, number in zip(files, probabilities, belonging, decided, strict=True):
-        ranked = [(names[i], float(row[i])) for i in (-row).argsort(kind="stable")]
-        answers.append(Answer(str(file), labels[number], ranked, float(share)))
-    return answers
-
-
-def _print_csv(answers: Sequence[Answer], top: int, may_differ: bool) -> None:
+def _write_csv(table: AnswerTable, files: Sequence[str], top: int, file: TextIO) -> None:
     """A row for each image: the class and its probability, then the most probable classes."""
-    columns = ["file", "class", "probability"]
-    if top > 1:
-        columns += [f"{what} {i}" for i in range(1, top + 1) for what in ("class", "probability")]
-    elif may_differ:
-        columns.append("most probable")
-    columns.append("belonging")
-    writer = csv.writer(sys.stdout)
+    from midfea.learning.answer_table import cells
+
+    columns = table.columns(files, top)
+    writer = csv.writer(file)
     writer.writerow(columns)
-    for answer in answers:
-        cells = [answer.file, answer.label, f"{answer.probability:.6f}"]
-        if top > 1:
-            cells += [cell for name, p in answer.ranked[:top] for cell in (name, f"{p:.6f}")]
-        elif may_differ:
-            cells.append(answer.ranked[0][0])
-        cells.append("" if math.isnan(answer.belonging) else f"{answer.belonging:.6f}")
-        writer.writerow(cells)
+    writer.writerows(zip(*map(cells, columns.values()), strict=True))
 
 
-def _print_table(answers: Sequence[Answer], top: int, rule: DecisionRule) -> None:
+def _print_table(table: AnswerTable, files: Sequence[str], top: int, rule: DecisionRule) -> None:
+    columns: dict[str, Sequence[str]] = {"file": files, "class": table.labels.tolist()}
     if top > 1:
-        columns = ["file", "class", *(f"{i}." for i in range(1, top + 1))]
-        rows = [[a.file, a.label, *(f"{name} {p:.1%}" for name, p in a.ranked[:top])] for a in answers]
+        for place, classes in enumerate(table.ranked.T[:top]):
+            of_images = zip(table.names[classes], table.probabilities, classes, strict=True)
+            columns[f"{place + 1}."] = [f"{name} {row[number]:.1%}" for name, row, number in of_images]
     else:
-        columns = ["file", "class", "probability"]
-        rows = [[a.file, a.label, f"{a.probability:.1%}"] for a in answers]
+        columns["probability"] = [f"{p:.1%}" for p in table.probability]
         if rule.may_differ:
-            columns.append("most probable")
-            rows = [[*row, a.ranked[0][0]] for row, a in zip(rows, answers, strict=True)]
+            columns["most probable"] = table.names[table.ranked[:, 0]].tolist()
     if rule.unknown is not None:
-        columns.append("belonging")
-        rows = [[*row, f"{a.belonging:.1%}"] for row, a in zip(rows, answers, strict=True)]
-    print_table(columns, rows)
+        columns["belonging"] = [f"{share:.1%}" for share in table.belonging]
+    print_table(list(columns), list(zip(*columns.values(), strict=True)))
 
 
-def _print_json(answers: Sequence[Answer], names: Sequence[str], top: int) -> None:
-    for answer in answers:
-        rounded = {name: round(p, 6) for name, p in answer.ranked}
+def _print_json(table: AnswerTable, files: Sequence[str], top: int) -> None:
+    probabilities = table.probabilities.round(6)
+    for i, file in enumerate(files):
+        of_classes = dict(zip(table.names, probabilities[i].tolist(), strict=True))
+        most_probable = table.names[table.ranked[i, :top]]
+        share = float(table.belonging[i])
         line = {
-            "file": answer.file,
-            "class": answer.label,
-            "probability": round(answer.probability, 6),
-            "belonging": None if math.isnan(answer.belonging) else round(answer.belonging, 6),
-            "top": [{"class": name, "probability": rounded[name]} for name, _ in answer.ranked[:top]],
-            "probabilities": {name: rounded[name] for name in names},
+            "file": file,
+            "class": table.labels[i],
+            "probability": round(float(table.probability[i]), 6),
+            "belonging": None if share != share else round(share, 6),
+            "top": [{"class": name, "probability": of_classes[name]} for name in most_probable],
+            "probabilities": of_classes,
         }
         print(json.dumps(line))

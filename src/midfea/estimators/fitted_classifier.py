@@ -13,13 +13,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from midfea.estimators.base import MidFeaBase
 from midfea.evidence import Explanation, explain
+from midfea.learning.answer_table import NONE_OF_THESE
 from midfea.learning.belonging import refused
 from midfea.learning.parts import Answers, ClassifierParts
 from midfea.model_file import SavedModel
 from midfea.pictures.images import Images
 from midfea.progress import counting_from, progress_bars
 
-NONE_OF_THESE = "none of these"
 IMAGES_AT_ONCE = 2048  # whose features are in memory at one time in prediction
 
 

@@ -54,9 +54,11 @@ class Images:
             raise ImageError(message if message.startswith(name) else f"{name} {message}") from None
 
 
-def picture_of(pixels: NDArray[Any], max_side: int | None, min_side: int, rounded: bool) -> Picture:
+def picture_of(
+    pixels: NDArray[Any], max_side: int | None, min_side: int, rounded: bool, coloured: bool = True
+) -> Picture:
     """Pixels as a model sees them; ImageError if there are too few, or they cannot be used."""
-    return _large_enough(make_picture(pixels, max_side, rounded), pixels.shape[:2], min_side)
+    return _large_enough(make_picture(pixels, max_side, rounded, coloured), pixels.shape[:2], min_side)
 
 
 def _large_enough(picture: Picture, shape: tuple[int, ...], min_side: int) -> Picture:

@@ -63,11 +63,17 @@ class Picture:
         return content.digest()
 
 
-def make_picture(pixels: NDArray[Any], max_side: int | None, rounded: bool = False) -> Picture:
-    """The picture of pixels (height, width[, 1, 3 or 4]), its longer side at most `max_side` pixels."""
+def make_picture(
+    pixels: NDArray[Any], max_side: int | None, rounded: bool = False, coloured: bool = True
+) -> Picture:
+    """The picture of pixels (height, width[, 1, 3 or 4]), its longer side at most `max_side` pixels.
+
+    coloured : without colours it takes two thirds of the time and a third of the bytes
+    """
     grey = to_grey(pixels)
     white = 255.0 if grey.dtype == np.uint8 else max(float(grey.max()), 1e-12)
-    return Picture(grey, tuple(colour_planes(pixels)), white).within(max_side, rounded)
+    colours = tuple(colour_planes(pixels)) if coloured else ()
+    return Picture(grey, colours, white).within(max_side, rounded)
 
 
 def to_grey(pixels: NDArray[Any]) -> Grey:

@@ -38,9 +38,13 @@ LABELS = {
     "answers": "Predicting",
     "stage maps": "Drawing the stages",
     "extracting": "Computing features",
+    "predicting": "Predicting",
     "methods": "Comparing methods",
 }
-WITH_RATE = ("extracting",)  # steps of so many images that their number in a second says more
+WITH_RATE = (
+    "extracting",
+    "predicting",
+)  # steps of many images
 UNCOUNTED = (
     "settings",
     "settings of the NS layer",

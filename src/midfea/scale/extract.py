@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -21,9 +22,17 @@ from midfea.scale.shards import Columns, Counts, Shard, ShardFolder, cut
 from midfea.scale.worker import DTYPES, WHAT, Executor, Job, PictureModel
 
 ABOUT, MANIFEST, LOCK = "_about.json", "_manifest.parquet", ".lock"
-FORMAT = "midfea features"
+FORMAT, VERSION = "midfea features", 2  # 1 had no belonging
 SHARD_SIZE = 1000  # images
 ONE_PROCESS, AUTO = Processes(), EngineSettings()
+
+
+class OtherRun(ValueError):
+    """A folder holds what belongs to another run, or to none."""
+
+    def __init__(self, folder: Path, difference: str) -> None:
+        super().__init__(f"{folder}: {difference}: name a new folder")
+        self.difference = difference
 
 
 @dataclass(frozen=True)
@@ -33,12 +42,14 @@ class Extracted:
     Attributes
     ----------
     counts : of the whole manifest
-    n_shards, n_kept : shards in all, and those that were finished before
+    folder, shards : where the shards are, and all of them
+    n_kept : shards that were finished before
     listed : what was listed if no manifest was given, else None
     """
 
     counts: Counts
-    n_shards: int
+    folder: ShardFolder
+    shards: Sequence[Shard]
     n_kept: int
     listed: Listed | None
 
@@ -84,27 +95,36 @@ def extract(
     if shard_size < 1:
         raise ValueError(f"shard_size is 1 or more, got {shard_size}")
     folder = Path(output)
+    with only_writer(folder):
+        manifest, listed = _manifest(os.fspath(source), folder)
+        job = Job(Path(manifest.path), Path(model), folder, what, dtype, engine)
+        return extract_shards(job, manifest, listed, shard_size, executor, retry)
+
+
+@contextmanager
+def only_writer(folder: Path) -> Iterator[None]:
+    """Within this context nobody else writes to a folder of shards, which is made if need be."""
     _check_folder(folder)
     folder.mkdir(parents=True, exist_ok=True)
     try:
         with FileLock(folder / LOCK, blocking=False):
-            manifest, listed = _manifest(os.fspath(source), folder)
-            job = Job(Path(manifest.path), Path(model), folder, what, dtype, engine)
-            return _run(job, manifest, listed, shard_size, executor, retry)
+            yield
     except Timeout:
         raise ValueError(
             f"{folder}: another midfea extract is writing there: wait for its end"
         ) from None
 
 
-def _run(
+def extract_shards(
     job: Job,
     manifest: Manifest,
     listed: Listed | None,
     shard_size: int,
     executor: Executor,
     retry: bool,
+    step: str = "extracting",
 ) -> Extracted:
+    """`extract` of a manifest, for the only writer to the folder; `step` is told of the progress."""
     fitted = PictureModel(job)
     columns, classes = fitted.columns(job.dtype), fitted.classes
     del fitted  # the workers have their own
@@ -116,14 +136,14 @@ def _run(
     missing = _missing(shards, wanted, retry)
     done = executor.run(job, missing)
     try:
-        for _ in track(done, "extracting", sum(shard.n_images for shard in missing)):
+        for _ in track(done, step, sum(shard.n_images for shard in missing)):
             pass
     finally:
         done.close()  # first the workers end
         shards.clean()
     counts = _counted(shards, wanted)
     _write_about(job.output, description | {"counts": asdict(counts)})
-    return Extracted(counts, len(wanted), len(wanted) - len(missing), listed)
+    return Extracted(counts, shards, wanted, len(wanted) - len(missing), listed)
 
 
 def _missing(shards: ShardFolder, wanted: Sequence[Shard], retry: bool) -> list[Shard]:
@@ -157,9 +177,7 @@ def _check_folder(folder: Path) -> None:
     if folder.is_dir() and not (folder / ABOUT).exists():
         others = [name for name in os.listdir(folder) if not name.startswith((LOCK, MANIFEST))]
         if others:
-            raise ValueError(
-                f"{folder}: holds other files ({sorted(others)[0]}, ...): name a new folder"
-            )
+            raise OtherRun(folder, f"holds other files ({sorted(others)[0]}, ...)")
 
 
 def _manifest(source: str, folder: Path) -> tuple[Manifest, Listed | None]:
@@ -187,7 +205,7 @@ def _describe(
     """What `_about.json` says of a run; the settings must stay the same."""
     return {
         "format": FORMAT,
-        "version": 1,
+        "version": VERSION,
         "settings": {
             "model_sha256": file_sha256(job.model),
             "manifest_sha256": file_sha256(manifest.path),
@@ -215,10 +233,11 @@ def _begin(folder: Path, description: dict[str, Any]) -> None:
         settings = dict(before["settings"])
         if before["format"] != FORMAT:
             raise ValueError("of another format")
+        version = before["version"]
     except (ValueError, KeyError, TypeError):
-        raise ValueError(
-            f"{path}: not written by midfea extract, or damaged: name a new folder"
-        ) from None
+        raise OtherRun(path, "not written by midfea extract, or damaged") from None
+    if version != VERSION:
+        raise OtherRun(folder, f"was begun by another midfea (format {version}, now {VERSION})")
     for name, now in description["settings"].items():
         then = settings.get(name)
         if then != now:
@@ -227,7 +246,7 @@ def _begin(folder: Path, description: dict[str, Any]) -> None:
                 difference = f"another {thing} (it was {before.get(thing)}, now {description[thing]})"
             else:
                 difference = f"{name} {then!r}, now {now!r}"
-            raise ValueError(f"{folder}: was begun with {difference}: name a new folder")
+            raise OtherRun(folder, f"was begun with {difference}")
 
 
 def _write_about(folder: Path, description: dict[str, Any]) -> None:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from midfea.learning.folds import Indices
 from midfea.learning.samples import Features, Samples, read, rows_of_block
 from midfea.progress import track
-from midfea.scale.extract import ABOUT, FORMAT
+from midfea.scale.extract import ABOUT, FORMAT, VERSION
 from midfea.scale.files import LocalFiles
 from midfea.scale.shards import ROWS, Columns, Shard, ShardFolder, cut
 
@@ -145,14 +145,14 @@ def _read_about(folder: Path) -> dict[str, Any]:
         )
     try:
         about: dict[str, Any] = json.loads(path.read_bytes())
-        if about["format"] != FORMAT:
+        if (about["format"], about["version"]) != (FORMAT, VERSION):
             raise ValueError("of another format")
         for name in ("images", "n_features", "classes", "model"):
             about[name]
         for name in ("model_sha256", "dtype", "shard_size"):
             about["settings"][name]
     except (ValueError, KeyError, TypeError):
-        raise ValueError(f"{path}: not written by midfea extract, or damaged") from None
+        raise ValueError(f"{path}: not written by this midfea extract, or damaged") from None
     return about
 
 

@@ -1,11 +1,9 @@
-"""Workers on this machine: one in this process, or several in processes of their own."""
+"""Executors on this machine: workers in processes, or one worker and processes that decode for it."""
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import signal
-import threading
 from collections.abc import Generator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -14,8 +12,11 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
+from midfea.engines import EngineSettings
+from midfea.scale.children import CONTEXT, child_ended, end_with_parent
+from midfea.scale.decoding import decode_in_processes
 from midfea.scale.shards import Shard
-from midfea.scale.worker import Job, Worker
+from midfea.scale.worker import Executor, Job, Worker
 
 SHARDS_AHEAD = 2  # for each process, so that none waits for its next one
 SECONDS_BETWEEN_COUNTS = 0.2
@@ -40,11 +41,37 @@ class Processes:
                     yield from worker.run(shard)
 
 
+@dataclass(frozen=True)
+class DecodeProcesses:
+    """An `Executor` on this machine: this process computes, others read and decode images for it.
+
+    For a GPU, which one process uses best. The rows are those of `Processes` with the same engine.
+
+    n : decode processes
+    """
+
+    n: int = 1
+
+    def run(self, job: Job, shards: Sequence[Shard]) -> Generator[None, None, None]:
+        """See `Executor`."""
+        if not shards:
+            return
+        with closing(Worker(job)) as worker:
+            decoded = decode_in_processes(worker.decoder, job.manifest, shards, self.n)
+            with closing(decoded):
+                for shard in shards:
+                    yield from worker.compute(shard, islice(decoded, shard.n_images))
+
+
+def local_executor(engine: EngineSettings, n_jobs: int) -> Executor:
+    """What uses this machine best with that engine and so many processes."""
+    return DecodeProcesses(n_jobs) if engine.name == "torch" else Processes(n_jobs)
+
+
 def _in_processes(job: Job, shards: Sequence[Shard], n_jobs: int) -> Generator[None, None, None]:
-    context = multiprocessing.get_context("spawn")
-    n_done, reported = context.Value("q", 0), 0
+    n_done, reported = CONTEXT.Value("q", 0), 0
     waiting, running = iter(shards), set[Future[None]]()
-    pool = ProcessPoolExecutor(n_jobs, context, _start, (job, n_done))
+    pool = ProcessPoolExecutor(n_jobs, CONTEXT, _start, (job, n_done))
     try:
         while True:
             room = (1 + SHARDS_AHEAD) * n_jobs - len(running)
@@ -58,10 +85,7 @@ def _in_processes(job: Job, shards: Sequence[Shard], n_jobs: int) -> Generator[N
                 yield
                 reported += 1
     except BrokenProcessPool:
-        raise ChildProcessError(
-            "a worker process ended, perhaps for want of memory. Finished shards are kept: type the "
-            "same command again, with fewer --jobs if memory was short"
-        ) from None
+        raise child_ended("worker") from None
     finally:
         pool.shutdown(cancel_futures=True)  # nobody writes any more when this is over
 
@@ -83,16 +107,8 @@ def _start(job: Job, n_done: Any) -> None:
     global _worker, _n_done
     if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:  # as it is in the background of a shell
         signal.signal(signal.SIGINT, lambda *_: os._exit(130))  # Ctrl-C: the parent speaks for all
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    end_with_parent()
     _worker, _n_done = Worker(job), n_done
-
-
-def _end_with_parent() -> None:
-    """A parent that was killed cannot end its workers."""
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
 
 
 def _run(shard: Shard) -> None:

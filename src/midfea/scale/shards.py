@@ -1,7 +1,7 @@
 """Shards: Parquet files with the rows and the errors of some images of a manifest, each written whole.
 
 features/_about.json        what was computed, from what
-features/rows/000000.parquet      id, label, feature, scores
+features/rows/000000.parquet      id, label, feature, scores, belonging
 features/errors/000000.parquet    id, address, reason
 features/done/000000.json         counts, and the checksums of both: written last
 """
@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from midfea.files import ENDING, replacing
+from midfea.scale.files import LocalFiles
 from midfea.scale.manifest import Row, file_sha256
 
 ROWS, ERRORS, DONE = "rows", "errors", "done"  # folders
@@ -64,7 +65,7 @@ class Results:
     Attributes
     ----------
     rows : those with results, as the manifest lists them
-    features, scores : blocks of their features and scores, in the same order; empty if not wanted
+    features, scores, belonging : blocks of these, in the same order; empty if not wanted
     errors : the other rows, each with the reason
     n_unreadable : errors for which no image was read
     """
@@ -72,14 +73,21 @@ class Results:
     rows: list[Row] = field(default_factory=list)
     features: list[NDArray[Any]] = field(default_factory=list)
     scores: list[NDArray[Any]] = field(default_factory=list)
+    belonging: list[NDArray[Any]] = field(default_factory=list)
     errors: list[tuple[Row, str]] = field(default_factory=list)
     n_unreadable: int = 0
+
+    def fail(self, row: Row, reason: str, unreadable: bool) -> None:
+        """Add an error."""
+        self.errors.append((row, reason))
+        self.n_unreadable += unreadable
 
 
 @dataclass(frozen=True)
 class Columns:
     """The columns that rows have beside id and label: the number of values of each, 0 for none.
 
+    n_scores : where there are scores, belonging stands beside them; null if it is not known
     dtype : "float32" or "float16", of features; scores are float32
     """
 
@@ -97,6 +105,8 @@ class Columns:
             columns["feature"] = _lists(results.features, self.n_features, self.dtype)
         if self.n_scores:
             columns["scores"] = _lists(results.scores, self.n_scores, "float32")
+            belonging = np.concatenate([np.empty(0), *results.belonging])
+            columns["belonging"] = pa.array(belonging, pa.float64(), from_pandas=True)  # NaN is null
         return pa.table(columns)
 
 
@@ -163,6 +173,15 @@ class ShardFolder:
         except (OSError, ValueError, KeyError, TypeError):
             return None
         return counts
+
+    def table(self, kind: str, shard: Shard) -> Any:
+        """The rows or the errors of a finished shard; OSError if they cannot be read."""
+        path = self._place(kind, shard)
+        try:
+            with LocalFiles().open(str(path)) as file:
+                return pq.read_table(file)
+        except pa.ArrowException as error:
+            raise OSError(f"{path}: cannot be read ({error}): type the same command again") from None
 
     def _place(self, kind: str, shard: Shard) -> Path:
         ending = "json" if kind == DONE else "parquet"

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
+import numpy as np
 from numpy.typing import NDArray
 
 from midfea.engines import EngineSettings
@@ -15,18 +16,15 @@ from midfea.estimators.saved import load
 from midfea.learning.extractor import FeatureExtractor
 from midfea.learning.parts import ClassifierParts
 from midfea.parallel import linear_algebra_threads
-from midfea.pictures.images import picture_of
-from midfea.pictures.limits import ImageError
 from midfea.pictures.picture import Picture
-from midfea.pictures.reading import open_content
+from midfea.scale.decoder import Decoded, Decoder, Failure, View
 from midfea.scale.manifest import Manifest, Row
-from midfea.scale.reader import ImageReader
 from midfea.scale.shards import Columns, Results, Shard, ShardFolder
 
 WHAT = ("features", "scores", "both")
 DTYPES = ("float32", "float16")  # of features
-IMAGES_AT_ONCE, BYTES_AT_ONCE = 64, 2**26  # whose pixels are in memory
-MAX_REASON_CHARACTERS = 500
+IMAGES_AT_ONCE, BYTES_AT_ONCE = 64, 2**26  # computed together
+IMAGES_FOR_DEVICE = 256  # in their place, for an engine that gains from many
 
 
 @dataclass(frozen=True)
@@ -57,10 +55,14 @@ class Executor(Protocol):
 
 
 class Values(NamedTuple):
-    """Features and scores of some pictures, a row each; None for what is not wanted."""
+    """What is computed of some pictures, a row each; None for what is not wanted.
+
+    belonging : comes with scores; NaN if the model does not know it
+    """
 
     features: NDArray[Any] | None
     scores: NDArray[Any] | None
+    belonging: NDArray[Any] | None
 
 
 class PictureModel:
@@ -89,47 +91,62 @@ class PictureModel:
         """The classes, in the order of the scores; empty without a classifier."""
         return [] if self.parts is None else [str(label) for label in self.parts.classes]
 
-    def picture(self, content: bytes) -> Picture:
-        """The content of an image file as the model sees it, or ImageError."""
+    @property
+    def view(self) -> View:
+        """How it sees images; without colours if nothing that is computed looks at them."""
         chain = self.extractor.chain
-        with open_content(content) as pixels:
-            return picture_of(pixels, self.extractor.max_side, chain.min_image_side, chain.rounded)
+        network = None if self.parts is None or self.what == "features" else self.parts.network
+        coloured = self.extractor.colour is not None or network is not None
+        return View(self.extractor.max_side, chain.min_image_side, chain.rounded, coloured)
 
     def values(self, pictures: Sequence[Picture]) -> Values:
-        """Features and scores, by one thread."""
+        """Features, and scores with belonging, by one thread."""
         with linear_algebra_threads(1):
             features = self.extractor.transform(pictures)
             if self.parts is None or self.what == "features":
-                return Values(features, None)
+                return Values(features, None, None)
             scores = self.parts.scores(features, pictures)
-        return Values(None if self.what == "scores" else features, scores)
+            belonging = self.parts.belonging_of(scores, features)
+        if belonging is None:
+            belonging = np.full(len(pictures), np.nan)
+        return Values(None if self.what == "scores" else features, scores, belonging)
 
 
 class Worker:
-    """Computes shards, one after the other."""
+    """Computes shards, one after the other.
+
+    decoder : reads its images, here or in other processes
+    """
 
     def __init__(self, job: Job) -> None:
         self._model = PictureModel(job)
+        self._images_at_once = IMAGES_FOR_DEVICE if job.engine.name == "torch" else IMAGES_AT_ONCE
         self._manifest = Manifest(job.manifest)
         self._shards = ShardFolder(job.output, self._model.columns(job.dtype))
-        self._reader = ImageReader()
+        self.decoder = Decoder(self._model.view)
 
     def close(self) -> None:
         """Close the archives that it has read."""
-        self._reader.close()
+        self.decoder.close()
 
     def run(self, shard: Shard) -> Iterator[None]:
-        """Compute a shard and write it; yields once for each image.
+        """Read the images of a shard, compute it and write it; yields once for each image.
 
         OSError if the shard cannot be written.
         """
+        rows = self._manifest.rows(shard.first, shard.n_images)
+        yield from self.compute(shard, (Decoded(row, self.decoder.decode(row.address)) for row in rows))
+
+    def compute(self, shard: Shard, images: Iterable[Decoded]) -> Iterator[None]:
+        """`run`, if others have decoded the images of the shard; they come in its order."""
         results, waiting, n_bytes = Results(), list[tuple[Row, Picture]](), 0
-        for row in self._manifest.rows(shard.first, shard.n_images):
-            picture = self._read(row, results)
-            if picture is not None:
+        for row, picture in images:
+            if isinstance(picture, Failure):
+                results.fail(row, *picture)
+            else:
                 waiting.append((row, picture))
                 n_bytes += picture.n_bytes
-            if len(waiting) == IMAGES_AT_ONCE or n_bytes > BYTES_AT_ONCE:
+            if len(waiting) == self._images_at_once or n_bytes > BYTES_AT_ONCE:
                 self._compute(waiting, results)
                 waiting, n_bytes = [], 0
             yield
@@ -145,24 +162,10 @@ class Worker:
             _add(results, rows, self._model.values(pictures))
         except Exception as error:
             if len(waiting) == 1:
-                results.errors.append((rows[0], _reason(error)))
+                results.fail(rows[0], *Failure.of(error))
                 return
             for pair in waiting:
                 self._compute([pair], results)
-
-    def _read(self, row: Row, results: Results) -> Picture | None:
-        """The picture of a row, or an error."""
-        try:
-            content = self._reader.content(row.address)
-        except Exception as error:  # of files, archives, and of whatever fsspec calls
-            results.n_unreadable += not isinstance(error, ImageError)
-            results.errors.append((row, _reason(error)))
-            return None
-        try:
-            return self._model.picture(content)
-        except Exception as error:
-            results.errors.append((row, _reason(error)))
-            return None
 
 
 def _add(results: Results, rows: Sequence[Row], values: Values) -> None:
@@ -171,12 +174,5 @@ def _add(results: Results, rows: Sequence[Row], values: Values) -> None:
         results.features.append(values.features)
     if values.scores is not None:
         results.scores.append(values.scores)
-
-
-def _reason(error: Exception) -> str:
-    """In one line of text."""
-    if isinstance(error, FileNotFoundError) and error.errno is not None:
-        return "no such file"
-    text = str(getattr(error, "strerror", None) or error) or type(error).__name__
-    line = " ".join(text.split())[:MAX_REASON_CHARACTERS]
-    return line.encode(errors="replace").decode()
+    if values.belonging is not None:
+        results.belonging.append(values.belonging)

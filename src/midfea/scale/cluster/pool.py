@@ -14,8 +14,9 @@ from ray.exceptions import RayError, RayTaskError
 
 import midfea
 from midfea.scale.cluster.worker import RemoteWorker
+from midfea.scale.decoder import MAX_REASON_CHARACTERS
 from midfea.scale.shards import Shard
-from midfea.scale.worker import MAX_REASON_CHARACTERS, Job
+from midfea.scale.worker import Job
 
 MAX_TRIES = 3  # of a shard whose workers die, and of starting a worker
 SECONDS_TO_END = 60  # for workers to stop between two images
