@@ -52,7 +52,7 @@ def decode_in_processes(
         while (part := waiting.popleft().result()) is not None:
             waiting.append(thread.submit(next, taken, None))
             yield from part
-    except EOFError:
+    except (EOFError, BrokenPipeError):  # while it worked, or while it was being started
         raise child_ended("decode") from None
     finally:
         for process in processes:  # they write nothing

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
 from collections.abc import Generator, Sequence
@@ -71,6 +72,7 @@ def local_executor(engine: EngineSettings, n_jobs: int) -> Executor:
 def _in_processes(job: Job, shards: Sequence[Shard], n_jobs: int) -> Generator[None, None, None]:
     n_done, reported = CONTEXT.Value("q", 0), 0
     waiting, running = iter(shards), set[Future[None]]()
+    others = set(multiprocessing.active_children())
     pool = ProcessPoolExecutor(n_jobs, CONTEXT, _start, (job, n_done))
     try:
         while True:
@@ -85,6 +87,8 @@ def _in_processes(job: Job, shards: Sequence[Shard], n_jobs: int) -> Generator[N
                 yield
                 reported += 1
     except BrokenProcessPool:
+        for process in set(multiprocessing.active_children()) - others:
+            process.kill()  # the pool waits for one that it has started while it was ending them all
         raise child_ended("worker") from None
     finally:
         pool.shutdown(cancel_futures=True)  # nobody writes any more when this is over
