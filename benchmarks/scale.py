@@ -84,13 +84,13 @@ if __name__ == "__main__":
 """
 
 
-def draw(folder: Path, n: int) -> None:
+def draw(folder: Path, n: int, side: int = SIDE) -> None:
     """n files in six class folders: drawn surfaces, shifted and mirrored at random."""
-    data = load_surfaces(n_per_class=20, size=SIDE, random_state=0)
+    data = load_surfaces(n_per_class=20, size=side, random_state=0)
     rng = np.random.RandomState(0)
     for number in range(n):
         kind = data.target[number % len(data.images)]
-        shifted = np.roll(data.images[number % len(data.images)], rng.randint(SIDE, size=2), axis=(0, 1))
+        shifted = np.roll(data.images[number % len(data.images)], rng.randint(side, size=2), axis=(0, 1))
         file = io.BytesIO()
         Image.fromarray(shifted[:, :: rng.choice([-1, 1])]).save(file, "JPEG", quality=90)
         content = file.getvalue()
