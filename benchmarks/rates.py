@@ -54,7 +54,12 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
         for side in given.sides:
             rates, of_extract = measured(side, given.images, Path(temporary))
-            steps = (rates.read_seconds, rates.decode_seconds, rates.compute_seconds, rates.write_seconds)
+            steps = (
+                rates.read_seconds,
+                rates.decode_seconds,
+                rates.compute_seconds,
+                rates.write_seconds,
+            )
             read, decode, compute, write = (1000 * seconds for seconds in steps)
             print(
                 f"{rates.name:>9} {rates.image_bytes:8.0f} {read:8.3f} {decode:9.3f} {compute:10.3f} "

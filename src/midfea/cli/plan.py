@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 Dtype = StrEnum("Dtype", ["float32", "float16"])
 DEFAULT_RATES = "fast-150"
 MEGABYTE = 1e6
+MAX_COUNT = 10**15
 BYTE_UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
 
 
@@ -29,12 +30,15 @@ def _whole(text: str) -> int:
     """A whole number, also as 1e8."""
     try:
         number = Decimal(text)
-        whole = int(number)
-    except (InvalidOperation, ValueError, OverflowError):
-        raise typer.BadParameter(f"{text} is no number such as 1000000 or 1e6") from None
-    if whole != number:
+    except InvalidOperation:
+        number = Decimal("nan")
+    if not number.is_finite():
+        raise typer.BadParameter(f"{text} is no number such as 1000000 or 1e6")
+    if abs(number) > MAX_COUNT:
+        raise typer.BadParameter(f"{text} is more than {MAX_COUNT:.0e}")
+    if number != int(number):
         raise typer.BadParameter(f"{text} is no whole number")
-    return whole
+    return int(number)
 
 
 Whole = {"parser": _whole, "metavar": "N"}
@@ -58,7 +62,7 @@ def plan(
         str, typer.Option(metavar="NAME", help="Stored rates to plan from, without a model.")
     ] = DEFAULT_RATES,
     gpu_rate: Annotated[
-        float | None, typer.Option(metavar="IMAGES/S", help="What one GPU computes.")
+        float | None, typer.Option(metavar="IMAGES/S", help="What one GPU computes, without writing.")
     ] = None,
     bandwidth: Annotated[
         float | None, typer.Option(metavar="MB/S", help="What the storage reads and writes in all.")
@@ -93,8 +97,9 @@ def plan(
     """
     require("scale", "midfea plan")
     from midfea.parallel import n_threads
-    from midfea.scale.plan import Machines, make_plan
+    from midfea.scale.plan import Machines, Work, make_plan
 
+    work = Work(images, dtype, shard_size)
     machines = Machines(
         n_cores=n_threads(None) if cores is None else cores,
         n_gpus=gpus,
@@ -102,22 +107,14 @@ def plan(
         gpu_images_per_second=gpu_rate,
         bytes_per_second=_bytes_per_second(bandwidth),
         node_bytes_per_second=_bytes_per_second(node_bandwidth),
-    )
-    machines.check()
-    used = _rates(model, sample, rates)
-    made = make_plan(
-        images,
-        machines,
-        used,
-        dtype=dtype,
-        shard_size=shard_size,
         training_bytes_per_second=_bytes_per_second(read_rate),
     )
+    used = _rates(model, sample, rates)
+    made = make_plan(work, machines, used)
     cost = _cost(made, core_price, gpu_price)
     if as_json:
-        parts = {"plan": made, "machines": machines, "rates": used}
-        found = {name: asdict(part) for name, part in parts.items()}
-        print(json.dumps({**found, "cost": cost}, indent=1))
+        parts = {"plan": asdict(made), "machines": asdict(machines), "rates": asdict(used)}
+        print(json.dumps({**parts, "cost": cost}, indent=1))
     else:
         _print_plan(made, machines, used, dtype, cost)
 
@@ -157,10 +154,13 @@ def _print_plan(
     if machines.n_gpus and not machines.use_gpus:
         limits.append(("GPUs", "not measured: give --gpu-rate; the plan is for the cores alone"))
     print_table(("limit", "images/s"), limits)
+    few = made.n_busy_cores < machines.n_cores
+    idle = [("cores with a shard to do", f"{made.n_busy_cores}: smaller shards use more")] if few else []
     print_table(
         (f"{made.n_images:,} images", ""),
         [
             ("limited by", made.limited_by),
+            *idle,
             ("time of midfea extract", duration(made.seconds)),
             ("  of this, start of the processes", duration(made.start_seconds)),
             ("nodes", f"{made.n_nodes:,} of {machines.cores_per_node} cores"),
@@ -176,7 +176,7 @@ def _print_plan(
             ("written in all", f"{size(made.written_bytes_per_second)}/s"),
             ("read and written by a node", f"{size(made.bytes_per_second_per_node)}/s"),
             ("core hours", f"{made.core_hours:,.1f}"),
-            ("GPU hours", f"{made.gpu_hours:,.1f}"),
+            *([("GPU hours", f"{made.gpu_hours:,.1f}")] if machines.use_gpus else []),
             *((f"price of the {name}", f"{price:,.2f}") for name, price in cost.items()),
             ("training, one machine (estimate)", duration(made.training_seconds)),
         ],

@@ -14,17 +14,40 @@ TRAINING_PASSES = 30  # over all features, of the streaming linear head
 
 
 @dataclass(frozen=True)
+class Work:
+    """The images whose features are computed; ValueError if there are none.
+
+    dtype : "float32" or "float16", of the features that are written
+    shard_size : images of a shard
+    """
+
+    n_images: int
+    dtype: str = "float32"
+    shard_size: int = 1000
+
+    def __post_init__(self) -> None:
+        _check_counts({"images": self.n_images, "images of a shard": self.shard_size})
+
+    @property
+    def n_shards(self) -> int:
+        """The last one may be smaller."""
+        return math.ceil(self.n_images / self.shard_size)
+
+
+@dataclass(frozen=True)
 class Machines:
-    """What is there to compute with.
+    """What is there to compute with; ValueError if that is nothing.
 
     Attributes
     ----------
     n_cores : each runs one process; with GPUs these are the decode processes
     n_gpus : in all
     cores_per_node : of each machine
-    gpu_images_per_second : what one GPU computes; None: not measured, the plan leaves GPUs out
+    gpu_images_per_second : what one GPU computes, writing not counted; None: not measured, the plan leaves
+        GPUs out
     bytes_per_second : what the storage reads and writes in all; None: never the limit
     node_bytes_per_second : what one node's network carries; None: never the limit
+    training_bytes_per_second : at which one machine reads features; None: as measured
     """
 
     n_cores: int
@@ -33,19 +56,9 @@ class Machines:
     gpu_images_per_second: float | None = None
     bytes_per_second: float | None = None
     node_bytes_per_second: float | None = None
+    training_bytes_per_second: float | None = None
 
-    @property
-    def n_nodes(self) -> int:
-        """Machines with that many cores, the last one perhaps not full."""
-        return math.ceil(self.n_cores / self.cores_per_node)
-
-    @property
-    def use_gpus(self) -> bool:
-        """Whether there are GPUs of a known rate."""
-        return self.n_gpus > 0 and self.gpu_images_per_second is not None
-
-    def check(self) -> None:
-        """ValueError if nothing could be computed with them."""
+    def __post_init__(self) -> None:
         if self.n_cores < 1:
             raise ValueError(
                 f"cores: 1 or more are needed, got {self.n_cores}; GPUs need them to decode"
@@ -58,8 +71,19 @@ class Machines:
                 "rate of a GPU": self.gpu_images_per_second,
                 "bandwidth": self.bytes_per_second,
                 "bandwidth of a node": self.node_bytes_per_second,
+                "read rate": self.training_bytes_per_second,
             }
         )
+
+    @property
+    def n_nodes(self) -> int:
+        """Machines with that many cores, the last one perhaps not full."""
+        return math.ceil(self.n_cores / self.cores_per_node)
+
+    @property
+    def use_gpus(self) -> bool:
+        """Whether there are GPUs of a known rate."""
+        return self.n_gpus > 0 and self.gpu_images_per_second is not None
 
 
 @dataclass(frozen=True)
@@ -77,6 +101,7 @@ class Plan:
     Attributes
     ----------
     limits : the least of them is the rate, `images_per_second`; its name is `limited_by`
+    n_busy_cores : those that have a shard to do
     shard_bytes : of one full shard, and written_bytes of all: the features in the chosen numbers
     scores_bytes : what --what both adds
     read_bytes_per_second, written_bytes_per_second : of all nodes together, at that rate
@@ -97,6 +122,7 @@ class Plan:
     limits: tuple[Limit, ...]
     images_per_second: float
     limited_by: str
+    n_busy_cores: int
     start_seconds: float
     work_seconds: float
     seconds: float
@@ -111,42 +137,18 @@ class Plan:
     training_seconds: float
 
 
-def make_plan(
-    n_images: int,
-    machines: Machines,
-    rates: Rates,
-    *,
-    dtype: str = "float32",
-    shard_size: int = 1000,
-    training_bytes_per_second: float | None = None,
-) -> Plan:
-    """What `midfea extract` of so many images takes on these machines.
-
-    Parameters
-    ----------
-    n_images : 1 or more
-    dtype : {"float32", "float16"}, default="float32"
-        Of the features that are written.
-    shard_size : images of a shard
-    training_bytes_per_second : at which features are read for training; None: as measured
-
-    Raises
-    ------
-    ValueError that names what is no number of images, cores and so on.
-    """
-    machines.check()
-    _check_counts({"images": n_images, "images of a shard": shard_size})
-    _check_rates({"read rate": training_bytes_per_second})
-    written_per_image = rates.n_features * BYTES_OF[dtype]
-    n_shards = math.ceil(n_images / shard_size)
+def make_plan(work: Work, machines: Machines, rates: Rates) -> Plan:
+    """What `midfea extract` of these images takes on these machines."""
+    n_images = work.n_images
+    written_per_image = rates.n_features * BYTES_OF[work.dtype]
     per_image = rates.image_bytes + written_per_image
-    limits = tuple(_limits(n_images, n_shards, shard_size, machines, rates, per_image))
+    limits = _limits(work, machines, rates, per_image)
     least = min(limits, key=lambda limit: limit.images_per_second)
-    work_seconds = n_images / least.images_per_second
+    rate = least.images_per_second
+    work_seconds = n_images / rate
     seconds = rates.start_seconds + work_seconds
-    n_nodes, rate = machines.n_nodes, least.images_per_second
     training_rate = min(
-        training_bytes_per_second or rates.read_features_bytes_per_second,
+        machines.training_bytes_per_second or rates.read_features_bytes_per_second,
         machines.node_bytes_per_second or math.inf,
         machines.bytes_per_second or math.inf,
     )
@@ -158,18 +160,19 @@ def make_plan(
         float16_bytes=n_images * rates.n_features * BYTES_OF["float16"],
         scores_bytes=n_images * rates.n_classes * BYTES_OF["float32"],
         written_bytes=n_images * written_per_image,
-        n_shards=n_shards,
-        shard_bytes=min(shard_size, n_images) * written_per_image,
+        n_shards=work.n_shards,
+        shard_bytes=min(work.shard_size, n_images) * written_per_image,
         limits=limits,
         images_per_second=rate,
         limited_by=least.what,
+        n_busy_cores=machines.n_cores if machines.use_gpus else min(machines.n_cores, work.n_shards),
         start_seconds=rates.start_seconds,
         work_seconds=work_seconds,
         seconds=seconds,
         read_bytes_per_second=rate * rates.image_bytes,
         written_bytes_per_second=rate * written_per_image,
-        n_nodes=n_nodes,
-        bytes_per_second_per_node=rate * per_image / n_nodes,
+        n_nodes=machines.n_nodes,
+        bytes_per_second_per_node=rate * per_image / machines.n_nodes,
         memory_per_process_bytes=rates.process_bytes,
         memory_per_node_bytes=rates.process_bytes * min(machines.cores_per_node, machines.n_cores),
         core_hours=machines.n_cores * seconds / SECONDS_PER_HOUR,
@@ -178,29 +181,27 @@ def make_plan(
     )
 
 
-def _limits(
-    n_images: int, n_shards: int, shard_size: int, machines: Machines, rates: Rates, per_image: float
-) -> list[Limit]:
+def _limits(work: Work, machines: Machines, rates: Rates, per_image: float) -> tuple[Limit, ...]:
     """What each part of the machines allows.
 
     per_image : bytes that are read and written
     """
     limits = []
-    gpu_rate = machines.gpu_images_per_second
-    if machines.n_gpus and gpu_rate is not None:
-        feeding = machines.n_cores / rates.feeding_seconds
-        limits += [Limit("GPUs", machines.n_gpus * gpu_rate), Limit("cores that decode", feeding)]
+    if machines.gpu_images_per_second is not None and machines.n_gpus:
+        of_gpu = 1 / (1 / machines.gpu_images_per_second + rates.write_seconds)
+        limits.append(Limit("GPUs", min(machines.n_gpus, work.n_shards) * of_gpu))
+        limits.append(Limit("cores that decode", machines.n_cores / rates.feeding_seconds))
     else:
         # Each process does whole shards: 600 of them take 512 cores as long as 1024 do.
-        shards_of_one = math.ceil(n_shards / machines.n_cores)
-        images_of_one = min(shards_of_one * shard_size, n_images)
-        limits.append(Limit("cores", n_images / (images_of_one * rates.image_seconds)))
+        shards_of_one = math.ceil(work.n_shards / machines.n_cores)
+        images_of_one = min(shards_of_one * work.shard_size, work.n_images)
+        limits.append(Limit("cores", work.n_images / (images_of_one * rates.image_seconds)))
     if machines.bytes_per_second is not None:
         limits.append(Limit("storage", machines.bytes_per_second / per_image))
     if machines.node_bytes_per_second is not None:
         of_nodes = machines.n_nodes * machines.node_bytes_per_second
         limits.append(Limit("network of the nodes", of_nodes / per_image))
-    return limits
+    return tuple(limits)
 
 
 def _check_counts(counts: Mapping[str, int]) -> None:

@@ -25,6 +25,7 @@ from midfea.pictures.picture import Picture
 from midfea.pictures.reading import open_content
 from midfea.provenance import Row as StoredRow
 from midfea.provenance import about
+from midfea.scale.extract import SHARD_SIZE
 from midfea.scale.manifest import Manifest, Row, is_manifest, write_manifest
 from midfea.scale.reader import ImageReader
 from midfea.scale.shards import ROWS, Columns, Results, Shard, ShardFolder
@@ -52,7 +53,7 @@ class Rates:
     read_seconds : reading the bytes for the first time
     decode_seconds, compute_seconds, write_seconds : bytes to picture, to features, to a shard; medians
     n_features, n_classes : numbers in a row, n_classes with --what both
-    process_bytes : peak memory; 0 if this machine does not tell
+    process_bytes : peak memory, with shards of 1000 images; 0 if this machine does not tell
     start_seconds : of a new process until its first images are done
     read_features_bytes_per_second : of a shard's features, which were in memory
     about : commit, date, machine, versions, seeds
@@ -184,10 +185,20 @@ class _Process:
                     results.features.append(features)
                 if time.perf_counter() > until:
                     break
-        with done.timed("write"):
-            self.shards.write(Shard(0, 0, len(results.rows)), results)
         done.rows = results.rows
+        self._write(results, done)
         return done
+
+    def _write(self, results: Results, done: _Round) -> None:
+        """Write a shard of the usual size, the images several times if they are few."""
+        n = len(results.rows)
+        copies = math.ceil(SHARD_SIZE / n) if n else 0
+        full = Results(results.rows * copies)
+        for _ in range(copies):
+            full.features += [block.copy() for block in results.features]
+        with done.timed("write"):
+            self.shards.write(Shard(0, 0, len(full.rows)), full)
+        done.write /= max(1, copies)
 
     def _picture(self, row: Row, done: _Round) -> Picture | None:
         """As the model sees it; None if it cannot be read."""
