@@ -3,9 +3,9 @@
     ./dev run python benchmarks/rates.py [--sides 96 150 640] [--images 2000] [--json FILE]
 
 For each side a classifier of preset `fast` is trained on drawn surfaces of that size, and drawn images
-are written as JPEG files. Their rates are measured as `midfea plan --model --sample` does it. Beside them
-stand the images a second of `midfea extract` with one process, to check that the steps add up. The rows
-that midfea ships are made by `--json src/midfea/scale/rates.json`, on a machine that does nothing else.
+are written as JPEG files. Their rates are measured as by `midfea plan --model --sample`. Beside them are
+the images a second of `midfea extract` with one process, to check that the steps add up. The rows that
+midfea ships are made by `--json src/midfea/scale/rates.json`, on a machine that does nothing else.
 """
 
 from __future__ import annotations

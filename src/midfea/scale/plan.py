@@ -43,8 +43,7 @@ class Machines:
     n_cores : each runs one process; with GPUs these are the decode processes
     n_gpus : in all
     cores_per_node : of each machine
-    gpu_images_per_second : what one GPU computes, writing not counted; None: not measured, the plan leaves
-        GPUs out
+    gpu_images_per_second : what one GPU computes, without writing; None: not measured, GPUs are left out
     bytes_per_second : what the storage reads and writes in all; None: never the limit
     node_bytes_per_second : what one node's network carries; None: never the limit
     training_bytes_per_second : at which one machine reads features; None: as measured
