@@ -119,7 +119,10 @@ def test_training_reads_the_features_thirty_times():
         (lambda: Machines(1, n_gpus=-1), "GPUs: 0 or more, got -1"),
         (lambda: Machines(1, cores_per_node=0), "cores per node: 1 or more are needed, got 0"),
         (lambda: Machines(1, bytes_per_second=0), "bandwidth: more than 0 is needed, got 0"),
-        (lambda: Machines(1, gpu_images_per_second=float("nan")), "rate of a GPU: more than 0 is needed"),
+        (
+            lambda: Machines(1, gpu_images_per_second=float("nan")),
+            "rate of a GPU: more than 0 is needed",
+        ),
     ],
 )
 def test_impossible_numbers_are_named(make, message):
@@ -147,7 +150,7 @@ def test_stored_rates_say_where_they_come_from_and_add_up():
 def test_the_command_plans_from_stored_rates():
     result = midfea("plan", "--images", "1e8", "--cores", 512, "--gpus", 8, "--core-price", 0.5)
     assert result.returncode == 0, result.stderr
-    for words in ("Rates: fast-150", "Measured: ", "100,000,000 images", "16 of 32 cores"):
+    for words in ("Rates: fast-150", "Measured: ", "100,000,000 images", "16 with 32 cores"):
         assert words in result.stdout
     assert "not measured: give --gpu-rate; the plan is for the cores alone" in result.stdout
     assert "price of the cores" in result.stdout and "price of the GPUs" not in result.stdout
@@ -174,12 +177,18 @@ def test_the_command_measures_a_model_and_its_images(tmp_path):
 def test_a_sample_without_any_image_is_refused(tmp_path):
     write_photos(tmp_path / "photos", 2, bad=(0, 1))
     line = ("--model", MODEL, "--sample", tmp_path / "photos")
-    fails_in_one_line(midfea("plan", "--images", 10, *line), "none of 2 images of the sample can be read")
+    fails_in_one_line(
+        midfea("plan", "--images", 10, *line), "none of 2 images of the sample can be read"
+    )
 
 
 @pytest.mark.parametrize(
     ("text", "words"),
-    [("1.5", "1.5 is no whole number"), ("many", "many is no number such as"), ("1e400", "more than 1e+15")],
+    [
+        ("1.5", "1.5 is no whole number"),
+        ("many", "many is no number such as"),
+        ("1e400", "more than 1e+15"),
+    ],
 )
 def test_images_are_a_whole_number(text, words):
     result = midfea("plan", "--images", text)
@@ -188,8 +197,12 @@ def test_images_are_a_whole_number(text, words):
 
 def test_options_that_do_not_fit_are_named():
     fails_in_one_line(midfea("plan", "--images", -5), "images: 1 or more are needed, got -5")
-    fails_in_one_line(midfea("plan", "--images", 5, "--model", MODEL), "--model and --sample belong together")
-    fails_in_one_line(midfea("plan", "--images", 5, "--rates", "x"), "no stored rates are named x", "fast-150")
+    fails_in_one_line(
+        midfea("plan", "--images", 5, "--model", MODEL), "--model and --sample belong together"
+    )
+    fails_in_one_line(
+        midfea("plan", "--images", 5, "--rates", "x"), "no stored rates are named x", "fast-150"
+    )
 
 
 def test_units():

@@ -163,7 +163,7 @@ def _print_plan(
             *idle,
             ("time of midfea extract", duration(made.seconds)),
             ("  of this, start of the processes", duration(made.start_seconds)),
-            ("nodes", f"{made.n_nodes:,} of {machines.cores_per_node} cores"),
+            ("nodes", f"{made.n_nodes:,} with {machines.cores_per_node} cores"),
             ("memory of a process", size(made.memory_per_process_bytes)),
             ("memory of a node", size(made.memory_per_node_bytes)),
             ("images to read", size(made.images_bytes)),
