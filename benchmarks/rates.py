@@ -3,9 +3,9 @@
     ./dev run python benchmarks/rates.py [--sides 96 150 640] [--images 2000] [--json FILE]
 
 For each side a classifier of preset `fast` is trained on drawn surfaces of that size, and drawn images
-are written as JPEG files. Their rates are measured as by `midfea plan --model --sample`. Beside them are
-the images a second of `midfea extract` with one process, to check that the steps add up. The rows that
-midfea ships are made by `--json src/midfea/scale/rates.json`, on a machine that does nothing else.
+are written as JPEG files. Their rates are measured as by `midfea plan --model --sample`: of one process,
+while one works on each core. Beside them is what `midfea extract` does between its first image and its
+last, on all cores, divided by the cores: the steps must add up to it. The rows that midfea ships are made by `--json src/midfea/scale/rates.json`, on a machine that does nothing else.
 """
 
 from __future__ import annotations
@@ -13,29 +13,51 @@ from __future__ import annotations
 import argparse
 import tempfile
 import time
+from collections.abc import Generator, Sequence
+from contextlib import closing
 from pathlib import Path
 
 from midfea import MidFeaClassifier
 from midfea.datasets import load_surfaces
+from midfea.parallel import n_threads
 from midfea.provenance import about, write_rows
 from midfea.scale.extract import extract
+from midfea.scale.local import Processes
 from midfea.scale.rates import Rates, measure
+from midfea.scale.shards import Shard
+from midfea.scale.worker import Job
 from scale import draw
 
 SEED = 0
 
 
+class Timed:
+    """Processes on all cores that notes the time from the first image to the last."""
+
+    seconds = 0.0
+
+    def __init__(self) -> None:
+        self.n_processes = n_threads(None)
+
+    def run(self, job: Job, shards: Sequence[Shard]) -> Generator[None, None, None]:
+        with closing(Processes(self.n_processes).run(job, shards)) as done:
+            next(done)
+            begun = time.perf_counter()
+            yield
+            yield from done
+            self.seconds = time.perf_counter() - begun
+
+
 def measured(side: int, n_images: int, folder: Path) -> tuple[Rates, float]:
-    """The rates of preset fast for images of that side, and extract's images a second."""
+    """The rates of preset fast for images of that side, and extract's images a second of a core."""
     model, photos = folder / f"fast-{side}.midfea", folder / f"photos-{side}"
     data = load_surfaces(size=side, random_state=1)
     MidFeaClassifier(preset="fast", random_state=SEED).fit(data.images, data.target).save(model)
     draw(photos, n_images, side)
     rates = measure(model, str(photos), f"fast-{side}")
-    extract(photos, folder / f"warm-{side}", model)
-    begun = time.perf_counter()
-    extract(photos, folder / f"features-{side}", model)
-    return rates, n_images / (time.perf_counter() - begun)
+    timed = Timed()
+    extract(photos, folder / f"features-{side}", model, executor=timed, shard_size=200)
+    return rates, n_images / timed.seconds / timed.n_processes
 
 
 def main() -> None:
@@ -43,7 +65,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--sides", type=int, nargs="+", default=[96, 150, 640], help="pixels")
-    parser.add_argument("--images", type=int, default=2000)
+    parser.add_argument("--images", type=int, default=4000)
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows to this file")
     given = parser.parse_args()
     print(

@@ -16,6 +16,7 @@ from midfea.scale.rates import STORED, Rates, sample, stored
 RATES = Rates(
     name="by hand",
     n_images=200,
+    n_processes=2,
     image_bytes=1000,
     manifest_bytes=10,
     read_seconds=0.001,

@@ -190,7 +190,7 @@ def _print_rates(rates: Rates) -> None:
     print(f"Measured: {origin['machine']}; {origin['date'][:10]}, commit {origin['commit'][:8]}")
     steps = ("read", "decode", "compute", "write")
     parts = ", ".join(f"{step} {1000 * getattr(rates, f'{step}_seconds'):.2f} ms" for step in steps)
-    print(f"One image on one core: {parts}; {rates.n_features:,} features")
+    print(f"An image on one of {rates.n_processes} busy cores: {parts}; {rates.n_features:,} features")
     print("Other machines differ: --model and --sample measure yours.")
 
 

@@ -12,14 +12,14 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 
 from midfea.engines import EngineSettings
-from midfea.parallel import linear_algebra_threads
+from midfea.parallel import linear_algebra_threads, n_threads
 from midfea.pictures.images import picture_of
 from midfea.pictures.picture import Picture
 from midfea.pictures.reading import open_content
@@ -38,16 +38,25 @@ N_RUNS, IMAGES_OF_RUN = (
 )  # a sample is some runs of images that follow each other, as a worker reads
 WARM_UP_IMAGES = 8
 MAX_SECONDS = 6.0  # no round over the sample begins later; slow images are fewer
+MEANS = (
+    "read_seconds",
+    "decode_seconds",
+    "compute_seconds",
+    "write_seconds",
+    "read_features_bytes_per_second",
+)
 
 
 @dataclass(frozen=True)
 class Rates:
     """What one image costs one process, the mean of a sample; and where that was measured.
 
+    As many processes as the machine has cores worked at the same time: each is slower than one alone.
+
     Attributes
     ----------
     name : model and images, in words
-    n_images : in the sample
+    n_images, n_processes : in the sample, and at the same time
     image_bytes : of the file
     manifest_bytes : of its row in the manifest
     read_seconds : reading the bytes for the first time
@@ -61,6 +70,7 @@ class Rates:
 
     name: str
     n_images: int
+    n_processes: int
     image_bytes: float
     manifest_bytes: float
     read_seconds: float
@@ -99,7 +109,7 @@ def stored(path: Path = STORED) -> dict[str, Rates]:
 
 
 def measure(model: Path, source: str, name: str) -> Rates:
-    """Rates of a model and some images of a source, in a new process of this machine.
+    """Rates of a model and some images of a source, in new processes on all cores of this machine.
 
     source : a manifest, or what `midfea.scale.sources.find_entries` takes; see `sample`
 
@@ -115,12 +125,9 @@ def measure(model: Path, source: str, name: str) -> Rates:
             write_manifest([source], manifest)
         rows = sample(Manifest(manifest))
         job = Job(manifest, model, folder, "features", "float32", EngineSettings("cpu"))
-        # A new process: its memory and its start are those of a worker.
-        context = multiprocessing.get_context("spawn")
-        with ProcessPoolExecutor(1, context) as pool:
-            measured = pool.submit(_measured, job, rows, time.time()).result()
+        found = _in_processes(job, rows, n_threads(None))
         manifest_bytes = manifest.stat().st_size / len(Manifest(manifest))
-    return Rates(name=name, manifest_bytes=manifest_bytes, about=about(()), **measured)
+    return Rates(name=name, manifest_bytes=manifest_bytes, about=about(()), **found)
 
 
 def sample(manifest: Manifest) -> list[Row]:
@@ -132,7 +139,19 @@ def sample(manifest: Manifest) -> list[Row]:
     return [row for first in firsts for row in manifest.rows(first, IMAGES_OF_RUN)]
 
 
-# -- in the process ---------------------------------------------------------------------------------
+def _in_processes(job: Job, rows: Sequence[Row], n: int) -> dict[str, Any]:
+    """What so many processes measure at the same time. They are new: their memory is that of workers."""
+    jobs = [replace(job, output=job.output / str(number)) for number in range(n)]
+    with ProcessPoolExecutor(n, multiprocessing.get_context("spawn")) as pool:
+        begun = time.time()
+        futures = [pool.submit(_measured, one, rows, begun) for one in jobs]
+        found = [future.result() for future in futures]
+    means = {name: statistics.fmean(one[name] for one in found) for name in MEANS}
+    largest = {name: max(one[name] for one in found) for name in ("process_bytes", "start_seconds")}
+    return {**found[0], **means, **largest, "n_processes": n}
+
+
+# -- in the processes -------------------------------------------------------------------------------
 
 
 @dataclass
@@ -165,6 +184,7 @@ class _Process:
     """Does what a worker does, and looks at the clock between the steps."""
 
     def __init__(self, job: Job) -> None:
+        job.output.mkdir()
         model = PictureModel(job)
         self.extractor, self.n_classes = model.extractor, len(model.classes)
         self.shards = ShardFolder(job.output, Columns(self.extractor.n_features, 0, job.dtype))
