@@ -1,11 +1,12 @@
 """What one image costs one process: the rates from which `midfea plan` plans.
 
-    ./dev run python benchmarks/rates.py [--sides 96 150 640] [--images 2000] [--json FILE]
+    ./dev run python benchmarks/rates.py [--sides 96 150 640] [--images 4000] [--json FILE]
 
 For each side a classifier of preset `fast` is trained on drawn surfaces of that size, and drawn images
 are written as JPEG files. Their rates are measured as by `midfea plan --model --sample`: of one process,
 while one works on each core. Beside them is what `midfea extract` does between its first image and its
-last, on all cores, divided by the cores: the steps must add up to it. The rows that midfea ships are made by `--json src/midfea/scale/rates.json`, on a machine that does nothing else.
+last, on all cores, divided by the cores: the steps must add up to it. The rows that midfea ships are
+made by `--json src/midfea/scale/rates.json`, on a machine that does nothing else.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ def measured(side: int, n_images: int, folder: Path) -> tuple[Rates, float]:
     draw(photos, n_images, side)
     rates = measure(model, str(photos), f"fast-{side}")
     timed = Timed()
-    extract(photos, folder / f"features-{side}", model, executor=timed, shard_size=200)
+    extract(photos, folder / f"features-{side}", model, executor=timed, shard_size=500)
     return rates, n_images / timed.seconds / timed.n_processes
 
 
