@@ -45,8 +45,9 @@ class Timed:
             next(done)
             begun = time.perf_counter()
             yield
-            yield from done
-            self.seconds = time.perf_counter() - begun
+            for _ in done:
+                self.seconds = time.perf_counter() - begun
+                yield
 
 
 def measured(side: int, n_images: int, folder: Path) -> tuple[Rates, float]:
@@ -57,7 +58,7 @@ def measured(side: int, n_images: int, folder: Path) -> tuple[Rates, float]:
     draw(photos, n_images, side)
     rates = measure(model, str(photos), f"fast-{side}")
     timed = Timed()
-    extract(photos, folder / f"features-{side}", model, executor=timed, shard_size=500)
+    extract(photos, folder / f"features-{side}", model, executor=timed, shard_size=250)
     return rates, n_images / timed.seconds / timed.n_processes
 
 
