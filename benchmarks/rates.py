@@ -1,6 +1,6 @@
 """What one image costs one process: the rates from which `midfea plan` plans.
 
-    ./dev run python benchmarks/rates.py [--sides 96 150 640] [--images 4000] [--json FILE]
+    ./dev run python benchmarks/rates.py [--sides 96 150 640] [--images 2000] [--json FILE]
 
 For each side a classifier of preset `fast` is trained on drawn surfaces of that size, and drawn images
 are written as JPEG files. Their rates are measured as by `midfea plan --model --sample`: of one process,
@@ -50,12 +50,17 @@ class Timed:
                 yield
 
 
-def measured(side: int, n_images: int, folder: Path) -> tuple[Rates, float]:
-    """The rates of preset fast for images of that side, and extract's images a second of a core."""
-    model, photos = folder / f"fast-{side}.midfea", folder / f"photos-{side}"
+def prepare(side: int, n_images: int, folder: Path) -> None:
+    """A model of preset fast for images of that side, and images."""
     data = load_surfaces(size=side, random_state=1)
-    MidFeaClassifier(preset="fast", random_state=SEED).fit(data.images, data.target).save(model)
-    draw(photos, n_images, side)
+    model = MidFeaClassifier(preset="fast", random_state=SEED).fit(data.images, data.target)
+    model.save(folder / f"fast-{side}.midfea")
+    draw(folder / f"photos-{side}", n_images, side)
+
+
+def measured(side: int, n_images: int, folder: Path) -> tuple[Rates, float]:
+    """Their rates, and extract's images a second of a core."""
+    model, photos = folder / f"fast-{side}.midfea", folder / f"photos-{side}"
     rates = measure(model, str(photos), f"fast-{side}")
     timed = Timed()
     extract(photos, folder / f"features-{side}", model, executor=timed, shard_size=250)
@@ -67,15 +72,17 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--sides", type=int, nargs="+", default=[96, 150, 640], help="pixels")
-    parser.add_argument("--images", type=int, default=4000)
+    parser.add_argument("--images", type=int, default=2000)
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows to this file")
     given = parser.parse_args()
     print(
         f"{'name':>9} {'bytes':>8} {'read ms':>8} {'decode ms':>9} {'compute ms':>10} {'write ms':>8} "
-        f"{'images/s':>8} {'of extract':>10} {'features':>8} {'MB':>5} {'start s':>7}"
+        f"{'images/s':>8} {'of extract':>10} {'features':>8} {'MB':>5} {'start s':>7} {'core share':>10}"
     )
     rows = []
     with tempfile.TemporaryDirectory() as temporary:
+        for side in given.sides:
+            prepare(side, given.images, Path(temporary))
         for side in given.sides:
             rates, of_extract = measured(side, given.images, Path(temporary))
             steps = (
@@ -88,7 +95,7 @@ def main() -> None:
             print(
                 f"{rates.name:>9} {rates.image_bytes:8.0f} {read:8.3f} {decode:9.3f} {compute:10.3f} "
                 f"{write:8.3f} {1 / rates.image_seconds:8.1f} {of_extract:10.1f} {rates.n_features:8} "
-                f"{rates.process_bytes / 1e6:5.0f} {rates.start_seconds:7.2f}",
+                f"{rates.process_bytes / 1e6:5.0f} {rates.start_seconds:7.2f} {rates.core_share:10.3f}",
                 flush=True,
             )
             extracted = {"extract_images_per_second": of_extract}

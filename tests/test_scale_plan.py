@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -23,6 +24,7 @@ RATES = Rates(
     decode_seconds=0.002,
     compute_seconds=0.006,
     write_seconds=0.001,
+    core_share=1,
     n_features=1000,
     n_classes=5,
     process_bytes=100_000_000,
@@ -144,17 +146,27 @@ def test_stored_rates_say_where_they_come_from_and_add_up():
     assert list(stored()) == list(rows)
     for name, rates in stored().items():
         assert set(rates.about) == {"commit", "date", "machine", "versions", "seeds"}
+        assert rates.core_share > 0.95  # the machine did nothing else
         assert "+changes" not in rates.about["commit"]
         assert 1 / rates.image_seconds == pytest.approx(rows[name]["extract_images_per_second"], rel=0.2)
 
 
-def test_the_command_plans_from_stored_rates():
-    result = midfea("plan", "--images", "1e8", "--cores", 512, "--gpus", 8, "--core-price", 0.5)
+def test_the_docs_show_what_the_command_prints():
+    page = (Path(__file__).parent.parent / "docs" / "scale.md").read_text()
+    line = "midfea plan --images 1e8 --cores 512 --gpus 8 --bandwidth 3000"
+    shown = page.partition(f"    {line}\n\n")[2]
+    result = midfea(*line.split()[1:])
     assert result.returncode == 0, result.stderr
-    for words in ("Rates: fast-150", "Measured: ", "100,000,000 images", "16 with 32 cores"):
-        assert words in result.stdout
+    printed = [row.split() for row in result.stdout.splitlines() if row.strip()]
+    assert printed == [row.split() for row in shown.splitlines() if row.strip()][: len(printed)]
     assert "not measured: give --gpu-rate; the plan is for the cores alone" in result.stdout
-    assert "price of the cores" in result.stdout and "price of the GPUs" not in result.stdout
+
+
+def test_only_what_has_a_price_costs_something():
+    line = ("plan", "--images", 1e6, "--cores", 36, "--core-price", 0.5)
+    found = json.loads(midfea(*line, "--json").stdout)
+    assert found["cost"] == {"cores": pytest.approx(36 * found["plan"]["seconds"] / 3600 * 0.5)}
+    assert "price of the cores" in midfea(*line).stdout
 
 
 def test_the_command_measures_a_model_and_its_images(tmp_path):

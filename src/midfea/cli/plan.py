@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from midfea.cli.common import print_table
+from midfea.cli.common import print_table, warn
 from midfea.cli.mending import check_model
 from midfea.extras import require
 
@@ -23,6 +23,7 @@ Dtype = StrEnum("Dtype", ["float32", "float16"])
 DEFAULT_RATES = "fast-150"
 MEGABYTE = 1e6
 MAX_COUNT = 10**15
+MIN_CORE_SHARE = 0.9  # below it the user is warned
 BYTE_UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
 
 
@@ -192,6 +193,9 @@ def _print_rates(rates: Rates) -> None:
     parts = ", ".join(f"{step} {1000 * getattr(rates, f'{step}_seconds'):.2f} ms" for step in steps)
     print(f"An image on one of {rates.n_processes} busy cores: {parts}; {rates.n_features:,} features")
     print("Other machines differ: --model and --sample measure yours.")
+    if rates.core_share < MIN_CORE_SHARE:
+        busy = f"{100 * (1 - rates.core_share):.0f} %"
+        warn(f"other programs took {busy} of the cores while this was measured: the rates are too low")
 
 
 def size(n_bytes: float) -> str:

@@ -43,6 +43,7 @@ MEANS = (
     "decode_seconds",
     "compute_seconds",
     "write_seconds",
+    "core_share",
     "read_features_bytes_per_second",
 )
 
@@ -61,6 +62,7 @@ class Rates:
     manifest_bytes : of its row in the manifest
     read_seconds : reading the bytes for the first time
     decode_seconds, compute_seconds, write_seconds : bytes to picture, to features, to a shard; medians
+    core_share : of the time in which they computed processes had a core; the rest went to other programs
     n_features, n_classes : numbers in a row, n_classes with --what both
     process_bytes : peak memory, with shards of 1000 images; 0 if this machine does not tell
     start_seconds : of a new process until its first images are done
@@ -77,6 +79,7 @@ class Rates:
     decode_seconds: float
     compute_seconds: float
     write_seconds: float
+    core_share: float
     n_features: int
     n_classes: int
     process_bytes: int
@@ -163,6 +166,7 @@ class _Round:
     rows : those that could be read
     n_bytes : of their files
     read, decode, compute, write : seconds of all of them
+    core : seconds of a core in compute
     """
 
     rows: list[Row] = field(default_factory=list)
@@ -171,6 +175,7 @@ class _Round:
     decode: float = 0.0
     compute: float = 0.0
     write: float = 0.0
+    core: float = 0.0
 
     @contextmanager
     def timed(self, step: str) -> Iterator[None]:
@@ -200,8 +205,10 @@ class _Process:
                 read = [(row, picture) for row in some if (picture := self._picture(row, done))]
                 if read:
                     results.rows += [row for row, _ in read]
+                    begun = time.process_time()
                     with done.timed("compute"):
                         features = self.extractor.transform([picture for _, picture in read])
+                    done.core += time.process_time() - begun
                     results.features.append(features)
                 if time.perf_counter() > until:
                     break
@@ -260,6 +267,7 @@ def _measured(job: Job, rows: Sequence[Row], begun: float) -> dict[str, Any]:
         "decode_seconds": median("decode"),
         "compute_seconds": median("compute"),
         "write_seconds": median("write"),
+        "core_share": sum(one.core for one in rounds) / sum(one.compute for one in rounds),
         "n_features": process.extractor.n_features,
         "n_classes": process.n_classes,
         "process_bytes": peak_bytes(),
