@@ -35,6 +35,11 @@ RATES = Rates(
 MILLION = Work(1_000_000)
 
 
+needs_stored = pytest.mark.skipif(
+    not STORED.exists(), reason="no rates are stored: benchmarks/rates.py --json measures them"
+)
+
+
 def test_limited_by_cores():
     plan = make_plan(MILLION, Machines(10, cores_per_node=4), RATES)
     assert (plan.limited_by, plan.images_per_second) == ("cores", pytest.approx(1000))
@@ -141,6 +146,7 @@ def test_a_sample_is_spread_over_the_manifest(tmp_path):
     assert ids[:21] == [*range(20), 108] and ids[-1] == 999
 
 
+@needs_stored
 def test_stored_rates_say_where_they_come_from_and_add_up():
     rows = {row["name"]: row for row in json.loads(STORED.read_text())}
     assert list(stored()) == list(rows)
@@ -151,6 +157,7 @@ def test_stored_rates_say_where_they_come_from_and_add_up():
         assert 1 / rates.image_seconds == pytest.approx(rows[name]["extract_images_per_second"], rel=0.2)
 
 
+@needs_stored
 def test_the_docs_show_what_the_command_prints():
     page = (Path(__file__).parent.parent / "docs" / "scale.md").read_text()
     line = "midfea plan --images 1e8 --cores 512 --gpus 8 --bandwidth 3000"
@@ -162,6 +169,7 @@ def test_the_docs_show_what_the_command_prints():
     assert "not measured: give --gpu-rate; the plan is for the cores alone" in result.stdout
 
 
+@needs_stored
 def test_only_what_has_a_price_costs_something():
     line = ("plan", "--images", 1e6, "--cores", 36, "--core-price", 0.5)
     found = json.loads(midfea(*line, "--json").stdout)
@@ -213,9 +221,17 @@ def test_options_that_do_not_fit_are_named():
     fails_in_one_line(
         midfea("plan", "--images", 5, "--model", MODEL), "--model and --sample belong together"
     )
-    fails_in_one_line(
-        midfea("plan", "--images", 5, "--rates", "x"), "no stored rates are named x", "fast-150"
-    )
+
+
+@needs_stored
+def test_unknown_rates_are_named():
+    result = midfea("plan", "--images", 5, "--rates", "x")
+    fails_in_one_line(result, "no stored rates are named x", "fast-150")
+
+
+def test_without_stored_rates_the_way_out_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match="give --model and --sample"):
+        stored(tmp_path / "rates.json")
 
 
 def test_units():
