@@ -74,8 +74,7 @@ def plan(
     dtype: Annotated[Dtype, typer.Option(help="Numbers of the features.")] = Dtype.float32,
     shard_size: Annotated[int, typer.Option(help="Images in each file.", **Whole)] = 1000,
     read_rate: Annotated[
-        float | None,
-        typer.Option(metavar="MB/S", help="At which training reads features. Default: as measured."),
+        float | None, typer.Option(metavar="MB/S", help="At which training reads features.")
     ] = None,
     core_price: Annotated[
         float | None, typer.Option(metavar="PRICE", help="Of a core for an hour.", min=0)
@@ -113,11 +112,10 @@ def plan(
     used = _rates(model, sample, rates)
     made = make_plan(work, machines, used)
     cost = _cost(made, core_price, gpu_price)
-    if as_json:
-        parts = {"plan": asdict(made), "machines": asdict(machines), "rates": asdict(used)}
-        print(json.dumps({**parts, "cost": cost}, indent=1))
-    else:
-        _print_plan(made, machines, used, dtype, cost)
+    if not as_json:
+        return _print_plan(made, machines, used, dtype, cost)
+    parts = {"plan": asdict(made), "machines": asdict(machines), "rates": asdict(used)}
+    print(json.dumps({**parts, "cost": cost}, indent=1))
 
 
 def _bytes_per_second(megabytes: float | None) -> float | None:
