@@ -2,10 +2,11 @@
 
     ./dev run python benchmarks/large_training.py [--rows 1000000] [--json FILE]
 
-Drawn rows of 3000 features in ten classes are written as midfea extract writes them (12 GB for a million
-rows, in --folder). Then midfea's training from features runs in a process of its own. Features of a class
-vary around its mean, less in later features; 5 % of the labels are drawn anew, also in the test rows, which
-are drawn alike. The reference is scikit-learn's LinearSVC with the same C on some of the rows.
+Drawn rows of 3000 features in ten classes are written as midfea extract writes them (12 GB for a
+million rows, in --folder). Then midfea's training from features runs in a process of its own. Features
+of a class vary around its mean, less in later features; 5 % of the labels are drawn anew, also in the
+test rows, which are drawn alike. The reference is scikit-learn's LinearSVC with the same C on some of
+the rows.
 """
 
 from __future__ import annotations
@@ -118,7 +119,7 @@ def main() -> None:
         done = subprocess.run([sys.executable, *map(str, line)], stdout=subprocess.PIPE, check=True)
         found = json.loads(done.stdout)
         print(
-            f"trained in {found['seconds']:.0f} s, peak memory {found['peak']:.2f} GB, C {found['C']:g}, "
+            f"trained in {found['seconds']:.0f} s, peak {found['peak']:.2f} GB, C {found['C']:g}, "
             "accuracy said {:.2%} ({:.2%} to {:.2%})".format(*found["said"]),
             flush=True,
         )

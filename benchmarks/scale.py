@@ -1,7 +1,7 @@
 """Images a second and peak memory of `midfea extract`, for growing numbers of images.
 
     ./dev run python benchmarks/scale.py [--images 2000 10000] [--jobs 1 2] [--model model.midfea]
-        [--ray [--kill]]
+        [--ray [--kill]] [--kills 10] [--json FILE]
 
 Images of 96x96 pixels are drawn and written as JPEG files, 1 % of them corrupt in five ways. Each run
 is a process of its own. Without --model a classifier of preset `fast` is trained on the drawn surfaces.
@@ -10,6 +10,9 @@ With --ray each run is also done by workers of a Ray cluster in this machine, an
 files. What that costs shows in two columns: the seconds before the first image and after the last one,
 and a worker's milliseconds for each image between them. With --kill one worker is killed when half of
 the images are done.
+
+With --kills N each run of several processes is done again, killed (kill -9) N times at random moments,
+and must end with the same files. Each image must have one row, or one error.
 """
 
 from __future__ import annotations
@@ -18,6 +21,8 @@ import argparse
 import filecmp
 import io
 import json
+import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -25,10 +30,12 @@ import time
 from pathlib import Path
 
 import numpy as np
+import pyarrow.dataset as pads
 from PIL import Image
 
 from midfea import MidFeaClassifier
 from midfea.datasets import load_surfaces
+from midfea.provenance import write_rows
 
 SIDE = 96  # pixels
 ONE_IN = 100  # images is corrupt
@@ -42,6 +49,7 @@ from midfea.scale.local import Processes
 class Timed:
     def __init__(self, executor, kill):
         self.executor, self.kill = executor, kill
+        self.first = self.last = time.perf_counter()
 
     def run(self, job, shards):
         half = sum(shard.n_images for shard in shards) // 2
@@ -84,13 +92,13 @@ if __name__ == "__main__":
 """
 
 
-def draw(folder: Path, n: int) -> None:
+def draw(folder: Path, n: int, side: int = SIDE) -> None:
     """n files in six class folders: drawn surfaces, shifted and mirrored at random."""
-    data = load_surfaces(n_per_class=20, size=SIDE, random_state=0)
+    data = load_surfaces(n_per_class=20, size=side, random_state=0)
     rng = np.random.RandomState(0)
     for number in range(n):
         kind = data.target[number % len(data.images)]
-        shifted = np.roll(data.images[number % len(data.images)], rng.randint(SIDE, size=2), axis=(0, 1))
+        shifted = np.roll(data.images[number % len(data.images)], rng.randint(side, size=2), axis=(0, 1))
         file = io.BytesIO()
         Image.fromarray(shifted[:, :: rng.choice([-1, 1])]).save(file, "JPEG", quality=90)
         content = file.getvalue()
@@ -126,6 +134,7 @@ def measure(folder: Path, n: int, jobs: int, on: str, given: argparse.Namespace)
     )
     found = json.loads(done.stdout.splitlines()[-1])  # Ray tells there of workers that died
     assert found["counts"] == [n - n // ONE_IN, n // ONE_IN]
+    assert_each_image_once(output, n)
     of_worker = f"{found['of_worker']:.0f}" if jobs > 1 and on == "processes" else "-"
     seconds, between = found["seconds"], found["between"]
     print(
@@ -133,7 +142,43 @@ def measure(folder: Path, n: int, jobs: int, on: str, given: argparse.Namespace)
         f"{1000 * jobs * between / n:8.2f} {found['peak']:6.0f} {of_worker:>14}",
         flush=True,
     )
+    given.found.append({"images": n, "jobs": jobs, "on": on, "killed": int(kill), **found})
     return output
+
+
+def interrupted(folder: Path, n: int, jobs: int, given: argparse.Namespace) -> Path:
+    """Run extract, and kill it at random moments, until it has come to its end."""
+    output = folder / f"features-{n}-{jobs}-interrupted"
+    line = [folder / "run.py", folder / f"photos-{n}", output, given.model, jobs, given.shard_size]
+    command = [sys.executable, *map(str, line), "processes", "False"]
+    seconds = given.found[-1]["seconds"]
+    rng, moments = np.random.RandomState(0), []
+    while len(moments) < given.kills:
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, start_new_session=True)
+        try:
+            process.wait(2 + rng.uniform(0, 1.5 * seconds / given.kills))
+            break
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            moments.append(len(list((output / "done").glob("*.json"))))
+    subprocess.run(command, stdout=subprocess.DEVNULL, check=True)
+    assert_each_image_once(output, n)
+    print(f"{n:8,} {jobs:4} killed {len(moments)} times, after {moments} shards: the same files")
+    given.found.append({"images": n, "jobs": jobs, "on": "processes", "killed after shards": moments})
+    return output
+
+
+def assert_each_image_once(output: Path, n: int) -> None:
+    """A row or an error for each; errors for the corrupt ones."""
+    rows, errors = (
+        np.sort(pads.dataset(output / kind).to_table(["id"])["id"].to_numpy())
+        for kind in ("rows", "errors")
+    )
+    assert len(errors) == n // ONE_IN
+    assert np.array_equal(np.sort(np.concatenate([rows, errors])), np.arange(n))
+    addresses = pads.dataset(output / "errors").to_table(["address"])["address"].to_pylist()
+    assert all(int(Path(address).stem) % ONE_IN == ONE_IN - 1 for address in addresses)
 
 
 def assert_same_files(output: Path, other: Path) -> None:
@@ -150,7 +195,10 @@ def main() -> None:
     parser.add_argument("--model", type=Path)
     parser.add_argument("--ray", action="store_true", help="also on a Ray cluster of this machine")
     parser.add_argument("--kill", action="store_true", help="kill one of its workers")
+    parser.add_argument("--kills", type=int, default=0, help="kill -9 at so many random moments")
+    parser.add_argument("--json", type=Path, metavar="FILE")
     given = parser.parse_args()
+    given.found = []
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         if given.model is None:
@@ -167,8 +215,12 @@ def main() -> None:
             draw(folder / f"photos-{n}", n)
             for jobs in given.jobs:
                 output = measure(folder, n, jobs, "processes", given)
+                if given.kills and jobs > 1:
+                    assert_same_files(interrupted(folder, n, jobs, given), output)
                 if given.ray:
                     assert_same_files(measure(folder, n, jobs, "ray", given), output)
+                if given.json is not None:
+                    write_rows(given.found, given.json, [0])
 
 
 if __name__ == "__main__":
