@@ -9,11 +9,13 @@ import typer
 
 from midfea.cli.common import warn_listed
 from midfea.extras import require
+from midfea.files import open_regular
 
 if TYPE_CHECKING:
     from midfea.scale.manifest import Listed
 
 N_CLASSES_SHOWN = 5
+PARQUET_START = b"PAR1"
 
 
 def manifest(
@@ -63,3 +65,17 @@ def warn_left_out(listed: Listed) -> None:
     if listed.n_left_out:
         named = [f"{place}: {reason}" for place, reason in listed.named]
         warn_listed(f"left out {listed.n_left_out:,} files, the first of them", named)
+
+
+def is_manifest(place: str | Path) -> bool:
+    """Whether there is a file that is a manifest."""
+    try:
+        with open_regular(place) as file:
+            if file.read(len(PARQUET_START)) != PARQUET_START:
+                return False
+    except (OSError, ValueError):
+        return False
+    require("scale", "a manifest")
+    from midfea.scale import manifest as manifests
+
+    return manifests.is_manifest(place)

@@ -10,15 +10,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import typer
 
 from midfea.cli.common import warn_first_skipped
-from midfea.extras import require
-from midfea.files import open_regular
+from midfea.cli.manifest import is_manifest
 
 if TYPE_CHECKING:
     from midfea.engines import EngineSettings
     from midfea.export.runtime import Predictor
     from midfea.learning.decisions import DecisionRule
 
-PARQUET_START = b"PAR1"
 ENDINGS = (".csv", ".parquet")
 
 
@@ -35,7 +33,7 @@ class ManyImages(NamedTuple):
 
 def find_manifest(places: Sequence[str]) -> Path | None:
     """The manifest that is to be answered; None for images. ValueError for one among images."""
-    found = [place for place in places if _is_manifest(place)]
+    found = [place for place in places if is_manifest(place)]
     if found and len(places) > 1:
         raise ValueError(
             f"{found[0]}: a manifest comes alone. One of all images is made by midfea manifest"
@@ -84,16 +82,3 @@ def predict_many(many: ManyImages, model: Path, classifier: Predictor, rule: Dec
     warn_first_skipped(answered.left_out, counts.errors, counts.rows + counts.errors, many.skipped)
     if counts.errors:
         raise typer.Exit(1)
-
-
-def _is_manifest(place: str) -> bool:
-    try:
-        with open_regular(place) as file:
-            if file.read(len(PARQUET_START)) != PARQUET_START:
-                return False
-    except (OSError, ValueError):
-        return False
-    require("scale", "midfea predict of a manifest")
-    from midfea.scale.manifest import is_manifest
-
-    return is_manifest(place)

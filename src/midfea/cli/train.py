@@ -20,6 +20,7 @@ from midfea.cli.common import (
 )
 from midfea.cli.finishing import missed_network, print_learned, save_model
 from midfea.cli.groups import Groups, check_groups, choose_groups
+from midfea.cli.manifest import is_manifest
 from midfea.cli.mending import mending
 from midfea.cli.options import (
     PRESETS_HELP,
@@ -35,7 +36,7 @@ from midfea.cli.options import (
     Seed,
     SkippedFile,
 )
-from midfea.cli.train_many import is_manifest, train_on_features, train_on_sample
+from midfea.cli.train_many import train_on_features, train_on_sample
 
 if TYPE_CHECKING:
     from sklearn.utils import Bunch

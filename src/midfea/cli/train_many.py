@@ -14,13 +14,6 @@ if TYPE_CHECKING:
     from midfea import MidFeaClassifier
     from midfea.scale.sample import Sample
 
-MANIFEST_ENDING = ".parquet"
-
-
-def is_manifest(path: Path) -> bool:
-    """Whether there is a file that is named as manifests are; a folder never is."""
-    return path.suffix.lower() == MANIFEST_ENDING and path.is_file()
-
 
 def train_on_sample(
     manifest: Path, n: int, model: MidFeaClassifier, output: Path, skipped: Path | None, by_default: bool

@@ -94,7 +94,7 @@ def fit_large_head(
     validation = Validation.of(
         indices, scale * scores.astype(np.float64), y, held_out.folds, held_out.n_folds, held_out.groups
     )
-    found = replace(svm, counts=counts, step="classifier of all").fit(found)
+    found = replace(svm, counts=counts, step="classifier of all", usual_readings=12).fit(found)
     return _head(found, start.C, scale), validation
 
 

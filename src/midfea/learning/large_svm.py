@@ -13,7 +13,9 @@ features, or their number where they are many.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
+from itertools import repeat
 from typing import NamedTuple
 
 import numpy as np
@@ -22,6 +24,7 @@ from scipy.linalg import cho_factor, cho_solve
 
 from midfea.learning.folds import Indices
 from midfea.learning.samples import Features, Samples, read
+from midfea.progress import track
 
 Floats = NDArray[np.float64]
 
@@ -108,6 +111,7 @@ class LargeSVM:
     moments : of the samples with these counts; those of slightly other counts only cost time
     seed : of which samples are kept
     step : what the progress is called
+    usual_readings : how often the samples will be read, roughly
     """
 
     samples: Samples
@@ -118,6 +122,7 @@ class LargeSVM:
     moments: Moments
     seed: int = 0
     step: str = "classifier"
+    usual_readings: int = 30
 
     def fit(self, start: Floats | None = None) -> Floats:
         """The weights, from a start."""
@@ -126,9 +131,12 @@ class LargeSVM:
         weights = np.zeros(shape) if start is None else start.astype(np.float64)
         order = np.random.RandomState(self.seed).permutation(len(self.samples))
         n_at_once = max(1, MAX_BYTES_OF_WEIGHTS // (8 * len(weights)))
-        for first in range(0, len(labels), n_at_once):
-            own = slice(first, first + n_at_once)
-            weights[:, own] = _Problems(self, labels[own], order).solve(weights[:, own])
+        starts = range(0, len(labels), n_at_once)
+        with closing(track(repeat(None), self.step, len(starts) * self.usual_readings)) as readings:
+            for first in starts:
+                own = slice(first, first + n_at_once)
+                problems = _Problems(self, labels[own], order, readings)
+                weights[:, own] = problems.solve(weights[:, own])
         return weights
 
 
@@ -249,11 +257,18 @@ class _State(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class _Problems:
-    """Some classes of a `LargeSVM`, and the random order in which samples are kept."""
+    """Some classes of a `LargeSVM`.
+
+    Attributes
+    ----------
+    order : (n,), the random order in which samples are kept
+    readings : the next one is taken for each reading of the samples
+    """
 
     svm: LargeSVM
     labels: Indices
     order: Indices
+    readings: Iterator[None]
 
     def solve(self, weights: Floats) -> Floats:
         """Newton's method from a start; a column is done when its next step would hardly matter."""
@@ -345,7 +360,8 @@ class _Problems:
 
     def _parts(self, columns: Indices) -> Iterator[_Part]:
         own = self.labels[columns]
-        for rows, features in read(self.svm.samples, self.svm.step):
+        next(self.readings)
+        for rows, features in read(self.svm.samples, "reading features"):
             signs = np.where(self.svm.y[rows, None] == own, np.float32(1), np.float32(-1))
             yield _Part(rows, features, signs, self.svm.counts[rows, None])
 

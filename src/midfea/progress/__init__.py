@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import NamedTuple, TypeVar
@@ -31,7 +31,7 @@ _listener: ContextVar[Listener | None] = ContextVar("midfea_progress", default=N
 _block: ContextVar[_Block | None] = ContextVar("midfea_progress_block", default=None)
 
 
-def track(items: Iterable[T], what: str, total: int) -> Iterator[T]:
+def track(items: Iterable[T], what: str, total: int) -> Generator[T, None, None]:
     """The items themselves, each one reported when it is done; stopping early counts as done."""
     listener = _listener.get()
     if listener is None:

@@ -38,6 +38,9 @@ LABELS = {
     "answers": "Predicting",
     "stage maps": "Drawing the stages",
     "extracting": "Computing features",
+    "reading features": "Reading features",
+    "classifier without those held out": "Fitting the classifier for validation",
+    "classifier of all": "Fitting the classifier",
     "predicting": "Predicting",
     "methods": "Comparing methods",
 }
@@ -51,6 +54,8 @@ UNCOUNTED = (
     "filters",
     "words",
     "classifier",
+    "classifier without those held out",
+    "classifier of all",
     "neuron selectivity",
     "learning curve",
 )

@@ -8,16 +8,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from midfea.pictures.images import picture_of
-from midfea.pictures.limits import ImageError
 from midfea.pictures.picture import Picture
-from midfea.pictures.reading import open_content
 from midfea.progress import track
+from midfea.scale.decoder import Decoder, Failure, View
 from midfea.scale.files import LeftOut
 from midfea.scale.manifest import ROWS_AT_ONCE, Manifest, Row
-from midfea.scale.reader import ImageReader
-
-SAMPLE_SIZE = 2000  # images
 
 
 @dataclass
@@ -26,7 +21,7 @@ class Sample:
 
     Attributes
     ----------
-    pictures, labels, addresses : of each image
+    pictures, labels : of each image
     left_out : images that were drawn and cannot be used, and why
     counts : images of each class in the whole manifest
     """
@@ -34,7 +29,6 @@ class Sample:
     counts: Counter[str]
     pictures: list[Picture] = field(default_factory=list)
     labels: list[str] = field(default_factory=list)
-    addresses: list[str] = field(default_factory=list)
     left_out: list[LeftOut] = field(default_factory=list)
 
 
@@ -63,22 +57,18 @@ def draw_rows(manifest: Manifest, n: int, seed: int) -> tuple[list[Row], Counter
 def read_sample(manifest: Manifest, n: int, seed: int, max_side: int | None, min_side: int) -> Sample:
     """n images that have a label, as a classifier with these sizes wants them.
 
-    ValueError if there is none.
+    ValueError if none can be read.
     """
     rows, counts = draw_rows(manifest, n, seed)
     sample = Sample(counts)
-    with closing(ImageReader()) as reader:
+    with closing(Decoder(View(max_side, min_side, rounded=False))) as decoder:
         for row in track(rows, "reading files", len(rows)):
-            try:
-                with open_content(reader.content(row.address)) as pixels:
-                    picture = picture_of(pixels, max_side, min_side, rounded=False)
-            except (OSError, ImageError) as error:
-                reason = str(getattr(error, "strerror", None) or error)
-                sample.left_out.append(LeftOut(row.address, reason))
-                continue
-            sample.pictures.append(picture)
-            sample.labels.append(str(row.label))
-            sample.addresses.append(row.address)
+            result = decoder.decode(row.address)
+            if isinstance(result, Failure):
+                sample.left_out.append(LeftOut(row.address, result.reason))
+            else:
+                sample.pictures.append(result)
+                sample.labels.append(str(row.label))
     if not sample.pictures:
         why = f": {sample.left_out[0].path}: {sample.left_out[0].reason}" if sample.left_out else ""
         raise ValueError(f"{manifest.path}: no image with a label can be read{why}")

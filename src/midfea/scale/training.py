@@ -9,9 +9,11 @@ import numpy as np
 
 from midfea.estimators.classifier import MidFeaClassifier
 from midfea.estimators.saved import load
+from midfea.progress import Plan, expect
 from midfea.scale.feature_rows import FeatureRows, in_memory
 from midfea.scale.manifest import file_sha256
 
+SECONDS_FOR_GB = 1.0  # read once, for the time left
 MAX_ROWS_IN_MEMORY, MAX_BYTES_IN_MEMORY = 30_000, 2**29  # else they are read block by block
 
 
@@ -66,8 +68,11 @@ def train_on_features(
     fitted.set_params(random_state=seed, n_jobs=n_jobs, finetune=False, keep_features=False)
     if fitted.augment:
         fitted.set_params(augment=None)  # augmented images are not among the rows
+    n_bytes = 4 * len(rows) * rows.n_features
+    by_blocks = len(rows) > MAX_ROWS_IN_MEMORY or n_bytes > MAX_BYTES_IN_MEMORY
+    if by_blocks:
+        expect(lambda: _expected_steps(SECONDS_FOR_GB * n_bytes / 1e9))
     groups = rows.groups
-    by_blocks = len(rows) > MAX_ROWS_IN_MEMORY or 4 * len(rows) * rows.n_features > MAX_BYTES_IN_MEMORY
     labels = np.array(rows.labels)[rows.numbers]
     if by_blocks:
         fitted.fit_large_head(rows, labels, groups)
@@ -77,6 +82,20 @@ def train_on_features(
     return Trained(
         fitted, len(rows), rows.n_without_label, rows.n_errors, n_equal, by_blocks, lost_network
     )
+
+
+def _expected_steps(reading: float) -> Plan:
+    """The steps of learning block by block, from the seconds of reading all features once."""
+    return [
+        ("looking for equal images", 1.5 * reading),
+        ("some of the features", reading),
+        ("classifier", 30.0),
+        ("second moments", 15.0 + 3 * reading),
+        ("classifier without those held out", 60.0 + 40 * reading),
+        ("validation", reading),
+        ("classifier of all", 30.0 + 15 * reading),
+        ("what belongs to the classes", reading),
+    ]
 
 
 def _load(rows: FeatureRows, path: str, folder: str | os.PathLike[str]) -> MidFeaClassifier:
