@@ -23,6 +23,7 @@ from midfea.scale.files import LocalFiles
 from midfea.scale.manifest import Row, file_sha256
 
 ROWS, ERRORS, DONE = "rows", "errors", "done"  # folders
+BYTES_AT_ONCE = 2**23  # of a table, that are written together
 ERROR_SCHEMA = pa.schema([("id", pa.int64()), ("address", pa.string()), ("reason", pa.string())])
 
 
@@ -190,16 +191,25 @@ class ShardFolder:
     def _write_table(self, kind: str, shard: Shard, table: Any) -> str:
         """Write a table, and return its checksum."""
         path = self._place(kind, shard)
+        n_rows = max(1, min(table.num_rows, BYTES_AT_ONCE * table.num_rows // max(1, table.nbytes)))
         with replacing(path) as temporary:
             # Features are numbers that compression hardly makes smaller.
-            pq.write_table(table, temporary, compression="none", use_dictionary=["label"])
+            pq.write_table(
+                table,
+                temporary,
+                row_group_size=n_rows,
+                compression="none",
+                use_dictionary=["label"],
+            )
             return file_sha256(temporary)
 
 
 def _lists(blocks: list[NDArray[Any]], n: int, dtype: str) -> Any:
     """Rows of n numbers as a column of lists of fixed size."""
-    values = np.concatenate(blocks) if blocks else np.empty((0, n))
-    if values.shape[1:] != (n,):
-        raise ValueError(f"rows of {values.shape[1:]} where {n} values are due")
-    flat = pa.array(np.ascontiguousarray(values, dtype=dtype).ravel())
-    return pa.FixedSizeListArray.from_arrays(flat, n)
+    lists = []
+    for values in blocks:
+        if values.shape[1:] != (n,):
+            raise ValueError(f"rows of {values.shape[1:]} where {n} values are due")
+        flat = pa.array(np.ascontiguousarray(values, dtype=dtype).ravel())
+        lists.append(pa.FixedSizeListArray.from_arrays(flat, n))
+    return pa.chunked_array(lists, pa.list_(pa.from_numpy_dtype(np.dtype(dtype)), n))
