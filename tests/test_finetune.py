@@ -183,6 +183,12 @@ def fit(surfaces, **settings):
     return model.fit(surfaces.images, surfaces.target)
 
 
+@pytest.fixture(scope="module")
+def fine_tuned(surfaces):
+    pytest.importorskip("torch")
+    return fit(surfaces)
+
+
 @pytest.fixture
 def no_torch(monkeypatch):
     """As where it is not installed. (None in its place would confuse SciPy.)"""
@@ -283,10 +289,9 @@ def test_the_network_needs_no_torch_to_run(surfaces, n_planes, aligned):
     assert np.abs(three - mine).max() > 1e-2
 
 
-def test_each_of_few_images_is_held_out(surfaces):
+def test_each_of_few_images_is_held_out(surfaces, fine_tuned):
     """A quarter of 48 is few; and each prediction is that of its own image."""
-    pytest.importorskip("torch")
-    model = fit(surfaces)
+    model = fine_tuned
     assert model.validation_.indices.tolist() == list(range(48))
     np.testing.assert_array_equal(model.validation_.labels, surfaces.target)
     assert set(model.validation_.folds) == set(range(4))
@@ -342,9 +347,8 @@ def test_training_learns(surfaces):
     assert (three.view_shift, hardly.view_shift) == (NetworkSettings().view_shift, 0)
 
 
-def test_finetuned_classifier(surfaces, tmp_path):
-    pytest.importorskip("torch")
-    model = fit(surfaces)
+def test_finetuned_classifier(surfaces, fine_tuned, tmp_path):
+    model = fine_tuned
     probabilities = model.predict_proba(surfaces.images)
     assert probabilities.shape == (48, 6)
     np.testing.assert_allclose(probabilities.sum(axis=1), 1)
@@ -356,9 +360,9 @@ def test_finetuned_classifier(surfaces, tmp_path):
     model.save(tmp_path / "model.midfea")
     loaded = midfea.load(tmp_path / "model.midfea")
     np.testing.assert_allclose(loaded.predict_proba(surfaces.images), probabilities, atol=1e-7)
-    broken = replace(model.network_.network, bias=model.network_.network.bias[:-1])
-    model.network_ = replace(model.network_, network=broken)
-    model.save(tmp_path / "broken.midfea")
+    broken = replace(loaded.network_.network, bias=loaded.network_.network.bias[:-1])
+    loaded.network_ = replace(loaded.network_, network=broken)
+    loaded.save(tmp_path / "broken.midfea")
     with pytest.raises(ModelFileError, match="bias has shape"):
         midfea.load(tmp_path / "broken.midfea")
 
@@ -373,7 +377,7 @@ def test_colour_is_used_when_it_separates_the_classes(tmp_path):
     coloured[y == 0, ..., 0] += 40
     coloured[y == 1, ..., 2] += 40
     images = list(np.clip(coloured, 0, 255).astype(np.uint8))
-    budget = replace(FEW_STEPS, min_images_seen=2000)
+    budget = replace(FEW_STEPS, min_images_seen=1000)
     model = MidFeaClassifier(
         preset="fast", n_words=30, random_state=0, finetune=True, network=budget
     ).fit(images, y)

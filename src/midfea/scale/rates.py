@@ -32,10 +32,8 @@ from midfea.scale.shards import ROWS, Columns, Results, Shard, ShardFolder
 from midfea.scale.worker import IMAGES_AT_ONCE, Job, PictureModel
 
 STORED = Path(__file__).with_name("rates.json")
-N_RUNS, IMAGES_OF_RUN = (
-    10,
-    20,
-)  # a sample is some runs of images that follow each other, as a worker reads
+# A sample is some runs of images that follow each other, as a worker reads them.
+N_RUNS, IMAGES_OF_RUN = 10, 20
 WARM_UP_IMAGES = 8
 MAX_SECONDS = 6.0  # no round over the sample begins later; slow images are fewer
 MEANS = (
@@ -191,7 +189,7 @@ class _Process:
     def __init__(self, job: Job) -> None:
         job.output.mkdir()
         model = PictureModel(job)
-        self.extractor, self.n_classes = model.extractor, len(model.classes)
+        self.extractor, self.n_classes, self.view = model.extractor, len(model.classes), model.view
         self.shards = ShardFolder(job.output, Columns(self.extractor.n_features, 0, job.dtype))
         self.shards.prepare()
         self.reader = ImageReader()
@@ -229,14 +227,11 @@ class _Process:
 
     def _picture(self, row: Row, done: _Round) -> Picture | None:
         """As the model sees it; None if it cannot be read."""
-        chain = self.extractor.chain
         try:
             with done.timed("read"):
                 content = self.reader.content(row.address)
             with done.timed("decode"), open_content(content) as pixels:
-                picture = picture_of(
-                    pixels, self.extractor.max_side, chain.min_image_side, chain.rounded
-                )
+                picture = picture_of(pixels, *self.view)
         except Exception:  # whatever a bad image does, as in a worker
             return None
         done.n_bytes += len(content)
