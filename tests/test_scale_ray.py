@@ -25,9 +25,10 @@ from many import MODEL, encoded, write_photos  # noqa: E402
 from midfea.engines import EngineSettings  # noqa: E402
 from midfea.extras import install_line  # noqa: E402
 from midfea.progress import reporting_to  # noqa: E402
-from midfea.scale.cluster.executor import RayCluster  # noqa: E402
+from midfea.scale.cluster.executor import RayCluster, gpu_share, usual_workers  # noqa: E402
 from midfea.scale.cluster.worker import RemoteWorker  # noqa: E402
 from midfea.scale.extract import extract  # noqa: E402
+from midfea.scale.local import Processes  # noqa: E402
 from midfea.scale.manifest import write_manifest  # noqa: E402
 from midfea.scale.shards import cut  # noqa: E402
 from midfea.scale.worker import Job  # noqa: E402
@@ -63,6 +64,7 @@ def cluster(tmp_path_factory):
         ray.init(
             "local",
             num_cpus=2,
+            num_gpus=1,  # as far as Ray knows
             include_dashboard=False,
             log_to_driver=False,
             object_store_memory=100 * 2**20,
@@ -84,6 +86,16 @@ def in_process(manifest, tmp_path_factory):
     folder = tmp_path_factory.mktemp("whole") / "features"
     extract(manifest, folder, MODEL, shard_size=4)
     return folder
+
+
+def test_workers_share_gpus(cluster, manifest, tmp_path):
+    assert [usual_workers(*given) for given in ((64, 0), (64, 2), (8, 2), (0, 0))] == [64, 32, 8, 1]
+    assert [gpu_share(*given) for given in ((0, 4), (1, 1), (8, 4), (1, 3))] == [0, 1, 1, 0.3333]
+    pytest.importorskip("torch")
+    engine = EngineSettings("torch", "cpu")
+    for name, executor in (("here", Processes(1)), ("ray", RayCluster())):
+        extract(manifest, tmp_path / name, MODEL, shard_size=15, executor=executor, engine=engine)
+    assert_equal(tmp_path / "ray", tmp_path / "here")
 
 
 def test_the_same_rows_and_errors_as_in_one_process(cluster, manifest, in_process, tmp_path):

@@ -17,6 +17,7 @@ from midfea.scale.worker import Job
 
 LOCAL = "local"
 SECONDS_TO_CONNECT = 10
+MAX_WORKERS_OF_GPU = 16  # each takes some 0.6 GB of its memory besides the model
 OBJECT_STORE_BYTES = 100 * 2**20  # little more than the least that Ray allows: no images go through it
 ENVIRONMENT = {
     "RAY_USAGE_STATS_ENABLED": "0",  # nothing is told to Ray's makers
@@ -33,7 +34,7 @@ class RayCluster:
     Attributes
     ----------
     address : "auto" or "host:port" of a cluster that runs; "local": one in this machine, for this run
-    n : workers; None: one for each CPU of the cluster, or each GPU if the engine is torch and it has any
+    n : workers; None: one for each CPU of the cluster. With the engine torch they share its GPUs
     """
 
     address: str = LOCAL
@@ -46,10 +47,21 @@ class RayCluster:
         there = {name: getattr(job, name).absolute() for name in ("manifest", "model", "output")}
         with _connected(self.address, self.n):
             resources = ray.cluster_resources()
-            n_gpus = int(job.engine.name == "torch" and resources.get("GPU", 0) >= 1)
-            n_workers = self.n or max(1, int(resources.get("GPU" if n_gpus else "CPU", 0)))
-            with closing(Pool(replace(job, **there), shards, n_workers, n_gpus)) as pool:
+            n_gpus = int(resources.get("GPU", 0)) if job.engine.name == "torch" else 0
+            n_workers = self.n or usual_workers(int(resources.get("CPU", 0)), n_gpus)
+            share = gpu_share(n_gpus, n_workers)
+            with closing(Pool(replace(job, **there), shards, n_workers, share)) as pool:
                 yield from pool.run()
+
+
+def usual_workers(n_cpus: int, n_gpus: int) -> int:
+    """One for each CPU; with GPUs not so many that these have no room for them."""
+    return max(1, min(n_cpus, n_gpus * MAX_WORKERS_OF_GPU) if n_gpus else n_cpus)
+
+
+def gpu_share(n_gpus: int, n_workers: int) -> float:
+    """Of each worker, which also decodes: so several share a GPU. Ray counts ten-thousandths."""
+    return min(1.0, n_gpus * 10_000 // n_workers / 10_000)
 
 
 @contextmanager

@@ -36,10 +36,10 @@ class Pool:
     A shard whose worker dies is done again, last of all, by another worker.
     """
 
-    def __init__(self, job: Job, shards: Sequence[Shard], n_workers: int, n_gpus: int) -> None:
-        """n_gpus : of each worker"""
+    def __init__(self, job: Job, shards: Sequence[Shard], n_workers: int, gpu_share: float) -> None:
+        """gpu_share : of each worker"""
         self._job = job
-        resources = {"num_cpus": 1, "num_gpus": n_gpus, "scheduling_strategy": "SPREAD"}
+        resources = {"num_cpus": 1, "num_gpus": gpu_share, "scheduling_strategy": "SPREAD"}
         self._remote = ray.remote(**resources)(RemoteWorker)
         self._waiting = deque(shards)
         self._starting: dict[ObjectRef, ActorHandle] = {}
