@@ -10,7 +10,7 @@ from midfea.scale.rates import Rates
 
 BYTES_OF = {"float32": 4, "float16": 2}
 SECONDS_PER_HOUR = 3600
-TRAINING_PASSES = 30  # over all features, of the streaming linear head
+TRAINING_READINGS = 60  # of all features: 45 or so, and as long as 15 to compute (large_training.py)
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ class Plan:
     read_bytes_per_second, written_bytes_per_second : of all nodes together, at that rate
     seconds : start_seconds and work_seconds
     memory_per_node_bytes : of a full node
-    training_seconds : reading the features TRAINING_PASSES times on one machine; an estimate
+    training_seconds : reading the features TRAINING_READINGS times on one machine; an estimate
     """
 
     n_images: int
@@ -176,7 +176,7 @@ def make_plan(work: Work, machines: Machines, rates: Rates) -> Plan:
         memory_per_node_bytes=rates.process_bytes * min(machines.cores_per_node, machines.n_cores),
         core_hours=machines.n_cores * seconds / SECONDS_PER_HOUR,
         gpu_hours=machines.n_gpus * seconds / SECONDS_PER_HOUR if machines.use_gpus else 0.0,
-        training_seconds=TRAINING_PASSES * n_images * written_per_image / training_rate,
+        training_seconds=TRAINING_READINGS * n_images * written_per_image / training_rate,
     )
 
 
