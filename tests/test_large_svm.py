@@ -8,6 +8,7 @@ from midfea.learning import large_svm, samples
 from midfea.learning.folds import ALWAYS_TRAINING, hold_out_one_fold
 from midfea.learning.large_svm import LargeSVM, moments
 from midfea.learning.samples import ArraySamples, take
+from midfea.learning.svm import class_signs
 from midfea.parallel import prefetched
 
 
@@ -88,6 +89,22 @@ def test_few_readings(C, monkeypatch):
     CountedSamples.n_readings = 0
     fitted(x, y, C, start=start, kind=CountedSamples)
     assert CountedSamples.n_readings < 45
+
+
+def test_a_start_with_no_errors_at_all():
+    x, y = problem(100, 200, 3)
+    expected = fitted(x, y, 1.0)
+    far = 1e3 * expected
+    assert (scores(x, far) * class_signs(y) > 1).all()  # no sample counts
+    np.testing.assert_allclose(scores(x, fitted(x, y, 1.0, start=far)), scores(x, expected), atol=2e-4)
+
+
+def test_a_class_of_which_nothing_counts():
+    x, y = problem(300, 30, 3)
+    counts = (y > 0).astype(np.float32)
+    there, two = ArraySamples(x), np.minimum(y, 1)
+    weights = LargeSVM(there, two, 2, counts, 1.0, moments(there, counts, "moments")).fit()
+    assert (scores(x, weights)[y > 0] > 0.9).all()
 
 
 def test_take_gives_the_rows_that_are_asked_for(monkeypatch):

@@ -3,8 +3,8 @@
 The same problems, solved by Newton's method in the space of the weights. Gradients, and products with
 the curvature, are sums over the samples, which are read block by block for each of them: so few of them
 must do. All classes share each reading. Newton's steps are found by conjugate gradients, which need few
-products because they know nearly what the curvature is (`_Nearly`): from those samples that count at
-these weights, as many of them as memory can hold, and from the second moments of all samples.
+products because they know about what the curvature is (`_ApproximateCurvature`): from those samples
+that count at these weights, as many of them as memory can hold, and from the second moments of all.
 
 Memory is bounded by a block, the samples that are kept, the weights, and the square of the number of
 features, or their number where they are many.
@@ -28,9 +28,7 @@ from midfea.progress import track
 
 Floats = NDArray[np.float64]
 
-MAX_SQUARED_FEATURES = (
-    5000  # whose second moments are kept whole: 200 MB in float64, and their directions
-)
+MAX_SQUARED_FEATURES = 5000  # whose second moments are kept as a matrix: 200 MB in float64
 MAX_BYTES_OF_WEIGHTS = 2**26  # that are found together; there are about ten more arrays of that size
 MAX_BYTES_OF_KEPT = 2**28  # of samples that are kept in memory, and as many along the directions
 MAX_BYTES_OF_FACTORS = 2**29  # of the curvature that these have, for all columns together
@@ -180,8 +178,8 @@ class _Kept:
         return slice(0, min(self.n_seen, len(self._places)))
 
 
-class _Nearly:
-    """Nearly the curvature of some problems at some weights; it can be divided by.
+class _ApproximateCurvature:
+    """About the curvature of some problems at some weights; it can be divided by.
 
     If all samples that count are kept, it is the curvature. Else it is, along the directions of the
     moments, a diagonal matrix plus products of the rows of those that are kept.
@@ -198,14 +196,14 @@ class _Nearly:
         y, counts, scores = svm.y[kept.ids], svm.counts[kept.ids], _scores(features, weights)
         max_rows = max(1, int((MAX_BYTES_OF_FACTORS / (8 * len(labels))) ** 0.5))
         if len(diagonal) <= max_rows:
-            max_rows = len(rotated)  # their products are no larger
+            max_rows = max(1, len(rotated))  # their products are no larger
         self._columns = []
         for k, label in enumerate(labels):
             counting = np.flatnonzero(np.where(y == label, scores[:, k], -scores[:, k]) < 1)
             own = counting[:: max(1, -(-len(counting) // max_rows))]
             more = state.active[k] / max(float(counts[own].sum()), 1e-30)
             scale = np.sqrt(of_kept * 2 * svm.C * more * counts[own]).astype(np.float32)
-            self._columns.append(_Rows(rotated, own, scale, diagonal[:, k]))
+            self._columns.append(_ColumnCurvature(rotated, own, scale, diagonal[:, k]))
 
     def divide(self, residual: Floats, columns: Indices) -> Floats:
         """The inverse times residuals (p + 1, q) of these columns."""
@@ -216,8 +214,8 @@ class _Nearly:
         return self._moments.rotated_back(divided)
 
 
-class _Rows:
-    """Rows R of `_Nearly` added to its diagonal D: D + R^T R, by Woodbury's formula if they are few."""
+class _ColumnCurvature:
+    """Of one column: rows R and a diagonal D, D + R^T R; by Woodbury's formula if the rows are few."""
 
     def __init__(self, rotated: Features, own: Indices, scale: Features, diagonal: Floats) -> None:
         self._rotated, self._own, self._scale, self._diagonal = rotated, own, scale, diagonal
@@ -302,7 +300,7 @@ class _Problems:
 
     def _direction(self, weights: Floats, state: _State, columns: Indices) -> tuple[Floats, Floats]:
         """Newton's step of each column, nearly (`GRADIENT_LEFT`), and what it takes off its value."""
-        nearly = _Nearly(self.svm, self.labels[columns], weights, state)
+        nearly = _ApproximateCurvature(self.svm, self.labels[columns], weights, state)
         going = np.arange(len(columns))
         step, residual = np.zeros_like(weights), -state.gradients
         towards = nearly.divide(residual, going)
