@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import glob
 import io
 import os
@@ -142,7 +143,10 @@ class RemoteFiles:
 
     def open(self, path: str) -> IO[bytes]:
         """See `Files`."""
-        opened: IO[bytes] = self._system.open(path, "rb")
+        try:
+            opened: IO[bytes] = self._system.open(path, "rb")
+        except FileNotFoundError:  # services say so in their own ways
+            raise FileNotFoundError(errno.ENOENT, "no such file", path) from None
         return opened
 
     def content(self, path: str, limits: ImageLimits) -> bytes:
