@@ -6,6 +6,8 @@ from sklearn.svm import LinearSVC
 
 from midfea.learning import large_svm, samples
 from midfea.learning.folds import ALWAYS_TRAINING, hold_out_one_fold
+from midfea.learning.head import LinearHead
+from midfea.learning.large_head import HeldOut, fit_large_head
 from midfea.learning.large_svm import LargeSVM, moments
 from midfea.learning.samples import ArraySamples, take
 from midfea.learning.svm import class_signs
@@ -129,6 +131,18 @@ def test_the_next_item_is_made_meanwhile():
         for item in prefetched(items()):
             seen.append(item)
     assert seen == made == list(range(5))
+
+
+def test_what_is_held_out_is_not_trained_on():
+    """Labels by chance: the held out ones are correct by chance only, the others more often."""
+    rng = np.random.RandomState(0)
+    x, y = rng.randn(600, 700).astype(np.float32), rng.randint(2, size=600)
+    held_out = HeldOut.of(y, 700, 0, None)
+    start = LinearHead(np.zeros((1, 700), np.float32), np.zeros(1, np.float32), 1.0, 1.0)
+    head, validation = fit_large_head(ArraySamples(x), y, start, None, held_out, 0)
+    assert len(validation) == 60 and validation.n_folds == 10
+    assert 0.3 < validation.accuracy < 0.7
+    assert (head.scores(x).argmax(axis=1) == y).mean() > 0.95
 
 
 @pytest.mark.parametrize("n_folds", [10, 100])

@@ -324,5 +324,5 @@ def test_without_the_extra_the_line_to_type_is_given(without, tmp_path):
     fails_in_one_line(result, f"midfea extract needs pyarrow and fsspec: {install_line('scale')}")
     (tmp_path / "m.parquet").write_bytes(b"PAR1")
     result = midfea("predict", "m.midfea", tmp_path / "m.parquet", "-o", tmp_path / "a.csv")
-    line = f"midfea predict of a manifest needs pyarrow and fsspec: {install_line('scale')}"
+    line = f"a manifest needs pyarrow and fsspec: {install_line('scale')}"
     fails_in_one_line(result, line)

@@ -39,7 +39,7 @@ def make_folds(y: Indices, n_folds: int, seed: int, groups: NDArray[Any] | None 
     groups : group of each sample, such as the person shown; None: each sample is a group of its own
     """
     n_classes = int(y.max()) + 1
-    names = np.arange(len(y)) if groups is None else np.unique(groups, return_inverse=True)[1]
+    names = _group_numbers(y, groups)
     counts = np.zeros((int(names.max()) + 1, n_classes), dtype=np.int64)  # (group, class)
     np.add.at(counts, (names, y), 1)
     rng = np.random.RandomState(seed)
@@ -59,6 +59,11 @@ def make_folds(y: Indices, n_folds: int, seed: int, groups: NDArray[Any] | None 
     return fold_of_group[names]
 
 
+def _group_numbers(y: Indices, groups: NDArray[Any] | None) -> Indices:
+    """The group of each sample, from 0; without groups each is alone."""
+    return np.arange(len(y)) if groups is None else np.unique(groups, return_inverse=True)[1]
+
+
 def hold_out_one_fold(
     y: Indices, n_folds: int, seed: int, groups: NDArray[Any] | None = None
 ) -> Indices:
@@ -66,7 +71,7 @@ def hold_out_one_fold(
 
     It takes no memory of groups x classes, and a second for a million samples.
     """
-    names = np.arange(len(y)) if groups is None else np.unique(groups, return_inverse=True)[1]
+    names = _group_numbers(y, groups)
     first = np.unique(names, return_index=True)[1]
     label_of_group = y[first]  # a group of several classes stands for one of them
     rng = np.random.RandomState(seed)
