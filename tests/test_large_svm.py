@@ -83,7 +83,7 @@ def test_limits_of_memory_change_nothing(name, value, monkeypatch):
 
 @pytest.mark.parametrize("C", [0.1, 100.0])
 def test_few_readings(C, monkeypatch):
-    """Without what nearly is the curvature it takes hundreds, and a thousand for a large C."""
+    """Also for a large C, where the curvature is far from that of all samples (E75)."""
     x, y = problem(20_000, 100, 5, noise=0.1)
     monkeypatch.setattr(large_svm, "MAX_BYTES_OF_KEPT", 4 * 100 * 2000)
     some = slice(None, None, 20)

@@ -66,7 +66,7 @@ def test_block_by_block_as_in_memory(folder, by_blocks, monkeypatch):
     ours, theirs = (trained.model.head_.scores(x) for trained in (large, small))
     expected = exact.decision_function(x)
     np.testing.assert_allclose(ours, expected, atol=1e-4 * np.abs(expected).max())
-    np.testing.assert_allclose(theirs, expected, atol=0.02)  # the solver in memory is less exact
+    np.testing.assert_allclose(ours, theirs, atol=5e-4)  # the solver in memory stops earlier
     true = np.array([NAMES.index(label) if label else -1 for label in labels])
     accuracy = (ours.argmax(axis=1) == true)[true >= 0].mean()
     interval = large.model.validation_.interval

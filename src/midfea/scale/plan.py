@@ -10,7 +10,7 @@ from midfea.scale.rates import Rates
 
 BYTES_OF = {"float32": 4, "float16": 2}
 SECONDS_PER_HOUR = 3600
-TRAINING_READINGS = 60  # of all features: 45 or so, and as long as 15 to compute (large_training.py)
+TRAINING_READINGS = 60  # of all features: as long as training from a million rows took
 
 
 @dataclass(frozen=True)
